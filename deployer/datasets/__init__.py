@@ -1,6 +1,6 @@
 """Lance datasets: their versions, files, bounds, commits and recovery. No other package imports Lance.
 
-It knows tables by their state alone.
+It reads tables only through their state.
 
 Every layer above it may import it.
 """

@@ -18,7 +18,7 @@ COUNTS = "deployer.counts"  #: rows inserted, updated and deleted, of a change o
 RESTORE = "restore"  #: the kind of a restore's intent and of its commit metadata
 UNDO = "undo restore"  #: the kind of a commit that takes a restore back
 FENCE = "fence"  #: the kind of a version that changes nothing and keeps late appends out
-ALSO = "deployer.also"  #: metadata of further jobs of the same commit, as a JSON list of such properties
+ALSO = "deployer.also"  #: metadata of the other jobs of the same commit, as a JSON list of such properties
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +30,14 @@ class CommittedFile:
     keys: KeyRange | None
     sorted: bool
     clustered: FileClustering | None = None
-    computed: str = ""  #: as `File` has it
+    computed: str = ""  #: the same as in `File`
 
 
 @dataclass(frozen=True, slots=True)
 class ComputedFragments:
-    """The identities of definitions by Lance's field ids, and the fragments of which they computed all rows.
+    """The identities of definitions by Lance's field ids, and the fragments whose rows they computed completely.
 
-    Of other fragments in the commit they computed only some rows.
+    In the other fragments of the commit they computed only some rows.
     """
 
     identities: Mapping[int, str]
@@ -48,7 +48,7 @@ class ComputedFragments:
 class CommitMetadata:
     """The job that made the commit, its kind, how many rows it wrote and where, and which files it read (`Job`).
 
-    `counts` are those of a change of rows, `computed` of a commit of computed values; None for other commits.
+    `counts` belong to a change of rows, `computed` to a commit of computed values; both are None for other commits.
     """
 
     job_id: str
@@ -97,7 +97,8 @@ class CommitMetadata:
 
     @staticmethod
     def of(properties: Mapping[str, str] | None) -> CommitMetadata | None:
-        """Returns the metadata in a transaction's properties; None when the commit is not ours or it cannot be read."""
+        """Returns the metadata in a transaction's properties; None when deployer did not make the commit, or the
+        metadata cannot be read."""
         if not properties or JOB not in properties:
             return None
         try:
@@ -126,8 +127,8 @@ def properties_of(infos: Sequence[CommitMetadata]) -> dict[str, str]:
 
 
 def commit_metadata_of(properties: Mapping[str, str] | None) -> tuple[CommitMetadata, ...]:
-    """Returns all metadata in a transaction's properties: none where the commit is not ours, or a part cannot be
-    read."""
+    """Returns all metadata in a transaction's properties: an empty result where deployer did not make the commit, or a
+    part cannot be read."""
     if not properties or JOB not in properties:
         return ()
     try:

@@ -1,4 +1,4 @@
-"""A table's Lance dataset, seen through what the state store keeps of it: versions, fragments, their files."""
+"""A table's Lance dataset, as far as the state store records it: versions, fragments, their files."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def manifest_of(location: str, version: int) -> str:
 
 
 def load_lance() -> None:
-    """Imports Lance, which takes a part of a second: for servers whose first call is not to wait for it."""
+    """Imports Lance, which takes a part of a second, so that the first call to a server does not wait for it."""
     import lance  # noqa: F401
 
 
@@ -117,7 +117,8 @@ def at_version(dataset: lance.LanceDataset, version: int) -> lance.LanceDataset:
 def create_dataset(
     location: str, schema: pa.Schema, data_storage_version: str, *, stable_row_ids: bool
 ) -> lance.LanceDataset:
-    """Creates a dataset without rows. Raises DeployerError for what storage refuses, and Lance's failure else."""
+    """Creates a dataset without rows. Raises DeployerError where storage refuses the write, and Lance's own failure
+    otherwise."""
     import lance
     import pyarrow as pa
 
@@ -133,7 +134,8 @@ def create_dataset(
 
 
 def _require_files(location: str) -> None:
-    """Raises Corrupt where a pipe or a device is among the manifests on a disk: Lance would wait for it forever."""
+    """Raises Corrupt where a pipe or a device is among the manifests on a disk, because Lance would wait for it
+    forever."""
     if "://" in location:
         return
     with suppress(FileNotFoundError, NotADirectoryError, PermissionError), os.scandir(f"{location}/_versions") as found:
@@ -178,7 +180,7 @@ class Fragment:
     bytes: int
     paths: frozenset[str]
     file_of: tuple[tuple[int, str], ...]
-    elsewhere: frozenset[str] = frozenset()  #: of the paths those that are in another dataset, as in a shallow clone
+    elsewhere: frozenset[str] = frozenset()  #: those of the paths that are in another dataset, as in a shallow clone
 
     @property
     def own_paths(self) -> frozenset[str]:
@@ -197,8 +199,8 @@ def fragments_of(dataset: lance.LanceDataset) -> dict[int, Fragment]:
 
 
 class FragmentsById(Mapping[int, Fragment]):
-    """The fragments of a version by their id, `without` some. A fragment is read when it is looked up: commits touch
-    few of many, and Lance copies the metadata of each that it gives."""
+    """The fragments of a version by their id, except those in `without`. A fragment is read only when it is looked up:
+    commits touch few of many, and Lance copies the metadata of each fragment that it returns."""
 
     def __init__(self, dataset: lance.LanceDataset, without: Collection[int] = ()) -> None:
         self._dataset = dataset
@@ -241,8 +243,8 @@ def fragment_from(metadata: Any) -> Fragment:
 
 
 def _path_of(file: Any) -> str:
-    """Returns the path of Lance's data file. Its property makes a class for each call, which takes longer than all else
-    that is read of a fragment, and stays in memory until cycles are looked for."""
+    """Returns the path of Lance's data file. Lance's own property makes a class at each call. That takes longer than
+    reading the rest of a fragment, and the class stays in memory until the garbage collector runs."""
     path: str | None = getattr(file, "_path", None)
     return str(file.path) if path is None else path
 

@@ -1,5 +1,5 @@
-"""Readable errors for a dataset that cannot be read or a refusal of storage: the texts of Lance and Arrow contain
-requests, addresses, and source lines of the machine that built them."""
+"""Readable errors for a dataset that cannot be read and for requests that storage refuses. The original texts of Lance
+and Arrow contain requests, addresses, and source lines of the machine that built them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from deployer.errors import Corrupt, DeployerError
 from deployer.platform.storage.s3_errors import refusal_in
 
-#: What Lance and Arrow raise, with a panic of Rust's (see `is_of_lance`).
+#: the exceptions of Lance and Arrow; a panic in Rust is another one (see `is_of_lance`)
 OF_LANCE = (OSError, ValueError, RuntimeError, NotImplementedError)
 
 _REQUEST = re.compile(r"Error performing (\w+) (https?://\S+)")
@@ -33,7 +33,8 @@ def lost_data(table: str = "TABLE") -> str:
 
 
 def is_of_lance(failure: BaseException) -> bool:
-    """Returns whether Lance or Arrow may have raised it, a panic in Rust included, which is not an `Exception`."""
+    """Returns whether Lance or Arrow may have raised the exception. A panic in Rust counts too, although it is not an
+    `Exception`."""
     return (
         isinstance(failure, OF_LANCE)
         or type(failure).__module__.startswith("pyarrow")
@@ -47,7 +48,7 @@ def is_interruption(failure: BaseException) -> bool:
 
 
 def is_of_files(failure: BaseException) -> bool:
-    """Returns whether it is about the dataset's files, and not about what was asked for."""
+    """Returns whether the failure is about the dataset's files, and not about the request."""
     message = str(failure)
     return bool(_NOT_FOUND.search(message)) or "Permission denied" in message or "Lance file" in message
 
@@ -80,7 +81,7 @@ def missing_file(path: str) -> Corrupt:
 
 
 def _below(path: str, location: str) -> str:
-    """Returns the path that a message names, where it is one of the dataset's; else the dataset's location."""
+    """Returns the path that a message names if the path is in the dataset, otherwise the dataset's location."""
     name = location.rstrip("/").rpartition("/")[2]
     _, found, below = path.strip().partition(name)
     return f"{location.rstrip('/')}{below}" if found else location
@@ -126,8 +127,8 @@ def lance_errors(location: str) -> Iterator[None]:
 
 @contextmanager
 def storage_errors(location: str) -> Iterator[None]:
-    """Wraps Lance's writes to a dataset at `location`: raises refusals of storage as readable errors, all else
-    unchanged."""
+    """Wraps Lance's writes to a dataset at `location`: raises refusals of storage as readable errors, and all other
+    failures unchanged."""
     try:
         yield
     except DeployerError:

@@ -1,6 +1,6 @@
-"""Transactions of Lance: what a commit does to a dataset, sending it, and the transactions that made past versions.
+"""Transactions of Lance: the operation of a commit, sending a commit, and the transactions that made past versions.
 
-Lance may have taken a commit that raised, and takes it twice when it is simply sent again. So `send` looks into the
+Lance may have taken a commit that raised an error, and would take it twice if it were sent again. So `send` reads the
 dataset before it reports the outcome of a commit.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Operation(Protocol):
-    """The change of a dataset by a commit."""
+    """The change that a commit makes to a dataset."""
 
     @property
     def removed(self) -> tuple[int, ...] | None:
@@ -52,7 +52,7 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class RewrittenGroup:
-    """Fragments as they were read (Lance's metadata), and what was written of all of their rows that are left."""
+    """Fragments as they were read (Lance's metadata), and the new fragments with all of their live rows."""
 
     old: tuple[Any, ...]
     new: tuple[WrittenFragment, ...]
@@ -60,7 +60,7 @@ class RewrittenGroup:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Puts new fragments in the place of old ones, group by group."""
+    """Replaces old fragments by new ones, group by group."""
 
     groups: Sequence[RewrittenGroup]
 
@@ -133,12 +133,12 @@ class RemoveFragments:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRows:
-    """Takes rows out of fragments, and adds fragments; rows that get other values are taken out and added.
+    """Removes rows from fragments, and adds fragments; rows with new values are removed and added.
 
-    `changed` are fragments as Lance gave them with a longer deletion file, `removed_ids` those that lost all rows.
-    `guard` is a fragment as it is. It is listed so that Lance refuses the second of any two changes of rows that were
-    prepared on one version, also where they touch different fragments: each is a function of all rows. `why` is the
-    predicate that Lance's record of a deletion shows.
+    `changed` are fragments as Lance returned them with a longer deletion file, `removed_ids` those that lost all rows.
+    `guard` is an unchanged fragment. It is listed so that Lance refuses the second of two changes of rows that were
+    prepared on the same version, even where they touch different fragments: each change depends on all rows. `why` is
+    the predicate that Lance's record of a deletion shows.
     """
 
     changed: Sequence[Any]
@@ -154,7 +154,7 @@ class ChangeRows:
         changed, removed = list(self.changed), list(self.removed_ids)
         if self.guard is not None and self.guard.id not in {*(each.id for each in changed), *removed}:
             changed.append(self.guard)
-        if not self.added:  # beside a deletion a column may be loaded, and the schema changed; beside `Update` not
+        if not self.added:  # unlike `Update`, a deletion does not conflict with a column load or a schema change
             return lance.LanceOperation.Delete(changed, removed, self.why)
         new = [_new_fragment(each) for each in self.added]
         return lance.LanceOperation.Update(
@@ -164,15 +164,16 @@ class ChangeRows:
 
 @dataclass(frozen=True, slots=True)
 class TakenRows:
-    """The fragments that a commit took rows out of: how many are left in each, and those that lost all."""
+    """The fragments from which a commit removed rows: the number of live rows in each, and the fragments that lost all
+    rows."""
 
     left: Mapping[int, int]
     removed: tuple[int, ...]
 
     @staticmethod
     def of(operation: Any) -> TakenRows | None:
-        """Returns what Lance's operation took out; None where it is not a change of rows. Fragments that are listed as
-        they were are among those that are left."""
+        """Returns the fragments from which Lance's operation removed rows; None where it does not change rows.
+        Fragments that the operation lists unchanged are included."""
         changed = getattr(operation, "updated_fragments", None)
         if changed is None:
             return None
@@ -182,7 +183,7 @@ class TakenRows:
 
 @dataclass(frozen=True, slots=True)
 class FillColumns:
-    """Gives fragments values of columns, one more file for each. All files have the same columns."""
+    """Adds values of columns to fragments, as one more file for each fragment. All files have the same columns."""
 
     files: Sequence[ColumnFile]
     removed: ClassVar[None] = None
@@ -198,7 +199,7 @@ class FillColumns:
 
 @dataclass(frozen=True, slots=True)
 class ChangeDataset:
-    """An operation that was made for one version: of the schema, of a column's values, or of indexes."""
+    """An operation that is valid for one version only: a change of the schema, of a column's values, or of indexes."""
 
     operation: lance.LanceOperation.BaseOperation
     removed: ClassVar[None] = None
@@ -209,20 +210,20 @@ class ChangeDataset:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Lance has the commit. `dataset` is as the commit left it; None where the commit raised, and was found to be
-    done."""
+    """The outcome that Lance has the commit. `dataset` is the dataset at that commit; None where the commit raised an
+    error but the dataset has it."""
 
     dataset: lance.LanceDataset | None
 
 
-#: `races lost`: others were always first. `overtaken`: storage or Lance reports a concurrent change, and not a
-#: conflict. `removed`: the dataset does not exist any more. `invalid`: Lance does not accept the operation.
+# : `races lost`: other commits were always first. `overtaken`: storage or Lance reports a concurrent change, and not a
+# : conflict. `removed`: the dataset no longer exists. `invalid`: Lance does not accept the operation.
 Reason = Literal["races lost", "conflict", "overtaken", "removed", "invalid"]
 
 
 @dataclass(frozen=True, slots=True)
 class NotTaken:
-    """Lance does not have the commit."""
+    """The outcome that Lance does not have the commit."""
 
     reason: Reason
     failure: Exception
@@ -230,7 +231,7 @@ class NotTaken:
 
 @dataclass(frozen=True, slots=True)
 class InDoubt:
-    """The commit failed for another reason. Lance does not have it now, and may have it later."""
+    """The outcome of a commit that failed for another reason. Lance does not have it now, and may have it later."""
 
     failure: Exception
 
@@ -244,8 +245,7 @@ def prepare(
     metadata: Sequence[CommitMetadata] = (),
     properties: Mapping[str, str] | None = None,
 ) -> lance.Transaction:
-    """Returns the transaction on top of the opened version. `properties` are further ones, beside the commit
-    metadata."""
+    """Returns the transaction on top of the opened version. `properties` are stored beside the commit metadata."""
     import lance
 
     return lance.Transaction(
@@ -282,7 +282,7 @@ def _outcome(location: str, transaction: lance.Transaction, failure: Exception) 
 def reason_of(failure: Exception) -> Reason | None:
     """Returns why Lance refused a commit, from its message; None where the message is not a refusal.
 
-    Lance gives a commit up that loses all races, which takes it half a minute.
+    Lance abandons a commit that loses all races, after half a minute.
     """
     message = str(failure).lower()
     if "too many concurrent writers" in message:
@@ -295,7 +295,7 @@ def reason_of(failure: Exception) -> Reason | None:
 
 
 def _holds(dataset: lance.LanceDataset, transaction: lance.Transaction) -> bool:
-    """Returns whether the transaction made one of the versions above the one that it was prepared on."""
+    """Returns whether the transaction made one of the versions after the version that it was prepared on."""
     found = (transaction_of(dataset, version) for version in range(transaction.read_version + 1, dataset.version + 1))
     return any(each is not None and each.uuid == transaction.uuid for each in found)
 
@@ -321,19 +321,20 @@ def lance_release() -> str:
 
 
 def metadata_since(dataset: lance.LanceDataset, version: int) -> dict[int, tuple[CommitMetadata, ...]]:
-    """Metadata of our commits above that version, by the version that each made, in order."""
+    """Returns the metadata of deployer's commits after that version, by the version that each made, in order."""
     found = {each: metadata_at(dataset, each) for each in range(version + 1, dataset.version + 1)}
     return {each: infos for each, infos in found.items() if infos}
 
 
 def metadata_at(dataset: lance.LanceDataset, version: int) -> tuple[CommitMetadata, ...]:
-    """Metadata of the commit that made the version; none where it is not ours, or not known any more."""
+    """Returns the metadata of the commit that made the version; none where another program made it, or it is no longer
+    kept."""
     transaction = transaction_of(dataset, version)
     return commit_metadata_of(transaction.transaction_properties) if transaction is not None else ()
 
 
 def transaction_of(dataset: lance.LanceDataset, version: int) -> Any:
-    """Lance's record of the commit that made the version; None when it is no longer kept."""
+    """Returns Lance's record of the commit that made the version; None when it is no longer kept."""
     try:
         return dataset.read_transaction(version)
     except Exception:

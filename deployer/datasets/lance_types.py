@@ -1,6 +1,6 @@
 """Lance's own types, for annotations of functions that take a dataset: only `deployer.datasets` imports Lance.
 
-They are to be imported under TYPE_CHECKING: at run time they are not here.
+Import them under TYPE_CHECKING: they do not exist at run time.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Running the stack's Pulumi program: the embedded engine, or the official CLI, behind one interface.
 
-Only `providers/inprocess.py` knows of lakes. Importing this package loads neither Pulumi nor gRPC; choosing an engine
+Only `providers/inprocess.py` depends on lakes. Importing this package loads neither Pulumi nor gRPC; choosing an engine
 does.
 
 `deployer.app` and `deployer.cli` may import it.

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def choose_engine(project: Project, prefer: str = "auto", providers: Mapping[str, Source] | None = None) -> Engine:
     """Returns the official CLI when it is on PATH, else the embedded engine; `prefer` is `auto`, `embedded` or `cli`.
 
-    `providers` maps package names to providers that the embedded engine calls in this process, or what makes one
-    without arguments. The CLI starts their plugin executables instead, which have to be installed.
+    `providers` maps package names to providers that the embedded engine calls in this process, or to functions without
+    arguments that make one. The CLI starts their plugin executables instead, which have to be installed.
     """
     if chosen_engine(project, prefer) == "cli":
         from deployer.engine.cli.engine import CliEngine
@@ -31,9 +31,9 @@ def choose_engine(project: Project, prefer: str = "auto", providers: Mapping[str
 
 
 def prepare_program(project: Project, prefer: str = "auto", *modules: str) -> None:
-    """Begins to load what a run of the program needs, and these modules, while this process does something else.
+    """Begins to load the modules that a run of the program needs, in the background.
 
-    It does nothing for the CLI, which has processes of its own.
+    Does nothing for the CLI, which has processes of its own.
     """
     if chosen_engine(project, prefer) == "embedded":
         from deployer.platform.isolation.process import prepare
@@ -42,12 +42,12 @@ def prepare_program(project: Project, prefer: str = "auto", *modules: str) -> No
 
 
 def hold_stack(stack: StackRef, prefer: str = "auto") -> AbstractContextManager[None]:
-    """Locks the stack against other runs for the duration of a block. The caller's own runs continue, so what the
-    block reads is still true when it is applied. Raises `Conflict`, naming the holder, while another run holds it.
+    """Locks the stack against other runs for the duration of a block.
 
-    The embedded engine holds Pulumi's own lock. The CLI takes that for each of its runs, so around those deployer's
-    runs keep each other off, and a bare `pulumi up` may come between. Where state is neither in a folder nor on S3,
-    nothing is locked.
+    The caller's own runs continue, so what the block reads is still valid when it is applied. Raises `Conflict`, naming
+    the holder, while another run holds the lock. The embedded engine holds Pulumi's own lock. The CLI takes Pulumi's
+    lock for each of its runs; around them, another lock excludes deployer's other runs, but not a bare `pulumi up`.
+    Where state is neither in a folder nor on S3, nothing is locked.
     """
     from deployer.engine.persistence.backend import stack_files
     from deployer.engine.persistence.locks import locked

@@ -21,7 +21,7 @@ from deployer.engine.persistence.stack_reference import StackReferences
 from deployer.engine.persistence.store import StackStore, saved_or_kept
 from deployer.engine.program.monitor import Monitor
 from deployer.engine.program.program import run_program
-from deployer.engine.program.service import EngineService, Served
+from deployer.engine.program.service import EngineService, GrpcServices
 from deployer.engine.project.config import StackConfig, read_config, read_keys
 from deployer.engine.project.project import StackRef
 from deployer.engine.providers.registry import Providers
@@ -41,8 +41,8 @@ from deployer.platform.text import masking
 
 @dataclass(frozen=True)
 class EmbeddedEngine:
-    """Implements `Engine`. `providers` are called in this process, by package name; what makes one is called for each
-    run and each configuration. Other packages are plugin executables.
+    """Implements `Engine`. `providers` are called in this process, by package name; a function that makes one is called
+    for each run and each configuration. Other packages have plugin executables.
     """
 
     providers: Mapping[str, Source]
@@ -128,13 +128,13 @@ class EmbeddedEngine:
         return StackStore(stack_files(stack), read_keys(stack)).export()
 
     def restore(self, stack: StackRef, exported: Mapping[str, Any]) -> None:
-        """Puts what `export` gave in place of the stack's state, as `pulumi stack import` does."""
+        """Replaces the stack's state by an exported deployment, as `pulumi stack import` does."""
         files = stack_files(stack)
         deployment = exported["deployment"]
         if (fault := fault_of_deployment(deployment)) is not None:
             raise InvalidInput(f"not an export of a stack: {fault}", remedy="write one by `deployer stack export`")
         keys = read_keys(stack)
-        if has_plaintext(deployment):  # of `pulumi stack export --show-secrets`
+        if has_plaintext(deployment):  # secrets of `pulumi stack export --show-secrets`
             opened = open_deployment(deployment, keys)
             deployment = to_deployment(opened.snapshot, opened.secrets, opened.metadata)
         else:
@@ -166,7 +166,7 @@ class EmbeddedEngine:
         if run.fatal is not None:
             raise run.fatal
         if failure is not None:
-            raise failure  # nothing is deleted for a program that did not come to its end
+            raise failure  # nothing is deleted after a program that did not complete
         settle_unfinished(run)
         delete_unseen(run, monitor.names.is_seen)
         _raise_failures(run)
@@ -194,14 +194,14 @@ class EmbeddedEngine:
             run = Run(settings, opened.snapshot, None, opened.secrets, on_event=on_event)  # type: ignore[arg-type]
             run.leaks = Leaks(placeholders=bool(stack_config.hidden))
             service = EngineService(run.emit)
-            serve = enter(Served(service))
+            serve = enter(GrpcServices(service))
             run.providers = Providers(
                 stack.project, self.providers, serve.address, run.report, run.progress, sealed=settings.dry_run
             )
             stack_of_contexts.callback(run.providers.close)
             enter(_interruptible(run))
             enter(busy_interpreter())
-            close_memory()  # the project may bring plugins too
+            close_memory()  # the project may contain plugins too
             if settings.dry_run:
                 yield _Context(stack, stack_config, run, service, serve)
                 return
@@ -231,7 +231,7 @@ class _Context:
     config: StackConfig
     run: Run
     service: EngineService
-    serve: Served
+    serve: GrpcServices
 
 
 def _settings(stack: StackRef, *, dry_run: bool = False, parallel: int | None = None, **more: Any) -> Settings:
@@ -271,8 +271,8 @@ def _raise_failures(run: Run) -> None:
 
 @contextlib.contextmanager
 def _interruptible(run: Run) -> Iterator[None]:
-    """After the first Ctrl-C no step starts, and running ones finish or pause at a resumable point; the second one
-    ends the process as usual."""
+    """Wraps a run. After the first Ctrl-C no step starts, and running steps finish or pause at a resumable point; the
+    second Ctrl-C ends the process as usual."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,6 +1,6 @@
 """Functions that compute columns: declared by `udf`, checked against a table, called by jobs, stored beside the tables.
 
-It knows Arrow and the types of specs; Lance and the state are known to its callers.
+It uses Arrow and the types of specs; its callers use Lance and the state.
 
 Every layer above it may import it.
 """

@@ -1,6 +1,6 @@
 """Types of columns from Python's annotations: `int`, `list[float]`, `np.int32`, `pa.float32()`, dataclasses.
 
-`int` means int64, `float` float64, `datetime` timestamp[us]. The types of numpy and pyarrow mean exactly themselves.
+`int` means int64, `float` float64, `datetime` timestamp[us]. Types of numpy and pyarrow mean exactly these types.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _NUMPY: Mapping[Any, Scalar] = {
     np.str_: Scalar("string"),
     np.bytes_: Scalar("binary"),
 }
-#: Classes of arrays that say which values they have.
+#: classes of arrays whose values have one known type
 _ARRAYS: Mapping[Any, Scalar] = {
     getattr(pa, f"{name}Array"): Scalar(type_name)
     for name, type_name in (
@@ -72,8 +72,9 @@ _SEQUENCES = (list, tuple, Sequence, typing.Sequence)
 class Annotation:
     """The type of values in an annotation, None where it has none.
 
-    `exact`: columns must have this type or a narrower one, and not only one of its kind. `python`: the annotated type
-    without Optional and Annotated; values are made into it where it is a structure or numpy's.
+    `exact`: columns must have this type or a narrower one; a type of the same kind is not enough. `python`: the
+    annotated type without Optional and Annotated; values are converted to it where it is a structure or a type of
+    numpy.
     """
 
     type: ColumnType | None = None
@@ -85,9 +86,10 @@ class Annotation:
 
 
 def read_annotation(annotation: Any, where: str) -> Annotation:
-    """Returns what an annotation says. `where` names it in errors, such as "parameter `a`".
+    """Returns the meaning of an annotation.
 
-    Raises InvalidFunction for one that names no type of columns.
+    `where` names the annotation in errors, such as "parameter `a`". Raises InvalidFunction for an annotation that is
+    not a type of columns.
     """
     given = annotation
     annotation, nullable = without_optional(annotation)
@@ -107,7 +109,7 @@ def read_annotation(annotation: Any, where: str) -> Annotation:
 
 
 def _annotated(annotation: Any, nullable: bool, where: str) -> Annotation:
-    """Reads `Annotated[T, type]`: a type of Arrow, of specs or its text says more than T does."""
+    """Reads `Annotated[T, type]`: a type of Arrow, a type of specs or its text is more exact than T."""
     inner, *notes = get_args(annotation)
     said = next((note for note in notes if isinstance(note, pa.DataType | ColumnType)), None)
     if said is None:
@@ -119,7 +121,7 @@ def _annotated(annotation: Any, nullable: bool, where: str) -> Annotation:
 
 
 def _is_untyped(annotation: Any) -> bool:
-    """Returns whether an annotation is a known class that says too little for a type of columns."""
+    """Returns whether an annotation is a known class that does not determine a type of columns."""
     if get_origin(annotation) is np.ndarray:
         arguments = get_args(annotation)
         return len(arguments) < 2 or get_args(arguments[1]) in ((), (Any,))
@@ -197,7 +199,7 @@ def _hashable(known: Mapping[Any, Scalar], annotation: Any) -> Mapping[Any, Scal
 
 
 def no_type(annotation: Any, where: str) -> InvalidFunction:
-    """Returns the error of an annotation that says no type of columns, or too little for one."""
+    """Returns the error of an annotation that does not determine a type of columns."""
     what = f"the annotation {_shown(annotation)} names no type of columns"
     return InvalidFunction(what, where=where, remedy=_remedy(annotation))
 

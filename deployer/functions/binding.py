@@ -48,10 +48,10 @@ class UnpackedUDF:
 
 @dataclass(frozen=True, slots=True)
 class BoundOutput:
-    """A column that is made by SQL or by a function of columns of the table.
+    """A column that SQL or a function computes from columns of the table.
 
-    `type` is None for SQL, whose planner knows it. `inputs` are the columns in the order of the function's parameters;
-    empty for SQL. `output` is the function's name of the column, None where it makes only one.
+    `type` is None for SQL, whose planner finds it. `inputs` are the columns in the order of the function's parameters;
+    empty for SQL. `output` is the function's name of the column, None where the function makes only one.
     """
 
     name: str
@@ -68,8 +68,8 @@ Transforms = Mapping[str, "str | UDF | tuple[UDF, Sequence[str]]"] | UDF | Unpac
 def bind_transforms(schema: pa.Schema | Sequence[Column], transforms: Transforms) -> list[BoundOutput]:
     """Returns the columns that the transforms add to a table with this schema.
 
-    Raises InvalidFunction, a ValueError, for what cannot work: see the module. Warns (UserWarning) of parameters
-    without annotations, whose types are not checked.
+    Raises InvalidFunction, a ValueError, for transforms that cannot work: see the module. Warns (UserWarning) of
+    parameters without annotations, whose types are not checked.
     """
     columns = columns_of(schema) if isinstance(schema, pa.Schema) else tuple(schema)
     table = {column.name: column for column in columns}
@@ -146,11 +146,11 @@ def _bind_all(udf: UDF, prefix: str, table: Mapping[str, Column]) -> list[BoundO
 
 
 def bind_inputs(udf: UDF, columns: Sequence[str] | None, table: Mapping[str, Column], where: str) -> tuple[str, ...]:
-    """Returns the columns that a function reads, in the order of its parameters: those given, those that it declares,
+    """Returns the columns that a function reads, in the order of its parameters: the `given` ones, the declared ones,
     or those with the parameters' names. A function of batches reads all columns but blobs.
 
-    Raises InvalidFunction for columns that are missing, too few or too many, or of another type. Warns (UserWarning) of
-    parameters whose types are not checked.
+    Raises InvalidFunction for missing columns, a wrong number of columns, or columns of another type. Warns
+    (UserWarning) of parameters whose types are not checked.
     """
     given = udf.input_columns if columns is None else tuple(columns)
     if udf.form == "batch":
@@ -206,7 +206,7 @@ def _check_type(udf: UDF, parameter: Input, column: Column, where: str) -> None:
 
 
 def _check_names(bound: Sequence[BoundOutput], table: Mapping[str, Column]) -> None:
-    """Raises InvalidFunction for names that are taken or cannot be names, and for types that Lance does not store."""
+    """Raises InvalidFunction for names that exist already or are not valid, and for types that Lance does not store."""
     taken = {alike(name): f"the table has a column `{name}`" for name in table}
     for each in bound:
         where = f"column `{each.name}`"
@@ -223,7 +223,7 @@ def _check_names(bound: Sequence[BoundOutput], table: Mapping[str, Column]) -> N
 
 
 def _frames_of_deployer() -> int:
-    """Returns how many calls of deployer are between the warning and the caller's code, which the warning names."""
+    """Returns the number of deployer's calls between the warning and the caller's code, which the warning names."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and _PACKAGE in frame.f_code.co_filename:
         frame, level = frame.f_back, level + 1

@@ -1,4 +1,4 @@
-"""Functions that make several columns: what they return is annotated as `Columns[T]`."""
+"""Functions that make several columns: their result is annotated as `Columns[T]`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The function that the definition of a column names: imported or unpickled only where it is trusted."""
+"""Loads the function that the definition of a column names. It is imported or unpickled only where it is trusted."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def defined_function(
 ) -> UDF:
     """Returns the function that computes a column: a package below the root, or `package.module:function`.
 
-    `where` is named by errors, and `otherwise` is what their remedies add. Raises Refused for a function that is not
-    trusted here: nothing is imported then; InvalidInput for one that cannot be imported or is not a function.
+    Errors name `where`, and their remedies add `otherwise`. Raises Refused, before anything is imported, for a function
+    that is not trusted here, and InvalidInput for a name that cannot be imported or is not a function.
     """
     if computed.function:
         try:

@@ -107,7 +107,8 @@ class ErrorPolicy:
     after_rows: int = field(default=100)
 
     def exceeded(self, failed: int, rows: int) -> bool:
-        """Returns whether so many failed rows of all rows are above the share, and the rows enough to judge."""
+        """Returns whether the share of failed rows is above the limit, and the number of rows is sufficient to
+        decide."""
         return rows >= self.after_rows and failed > rows * self.max_share
 
     def retry_for(self, error: BaseException, attempts: int) -> Retry | None:
@@ -116,7 +117,7 @@ class ErrorPolicy:
         return rule if isinstance(rule, Retry) and attempts < rule.attempts else None
 
     def skips(self, error: BaseException) -> bool:
-        """Returns whether the row is skipped for this exception once it is not repeated any more."""
+        """Returns whether the row is skipped for this exception after all repetitions."""
         last = (rule for rule in self.rules if not isinstance(rule, Retry))
         return isinstance(next((rule for rule in last if rule.matches(error)), None), Skip)
 
@@ -166,7 +167,8 @@ def stop_above(share: float, policy: OnError | None = None, *, after_rows: int =
 
 
 def error_policy(given: object) -> ErrorPolicy:
-    """Returns the policy of a policy, a rule or a list of rules. Raises InvalidFunction for anything else."""
+    """Returns the policy that a policy, a rule or a list of rules stands for. Raises InvalidFunction for anything
+    else."""
     if isinstance(given, ErrorPolicy):
         return given
     rules = (given,) if isinstance(given, Rule) else given

@@ -23,7 +23,8 @@ DEFAULT_CONCURRENT_CALLS = 32  #: of an async function
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A parameter of a function, and what its annotation says; `annotation.type` is None where it has none."""
+    """A parameter of a function, and the meaning of its annotation; `annotation.type` is None where the annotation has
+    no type."""
 
     name: str
     annotation: Annotation = field(default_factory=Annotation)
@@ -95,7 +96,7 @@ class UDF:
         return f"<UDF {self.name}({read}) -> {made}>"
 
     def construct(self) -> Callable[..., Any]:
-        """Returns what is called for rows, not set up yet; a class is constructed."""
+        """Returns the object that is called for rows, before its set-up; a class is constructed."""
         if not self.is_class:
             return self.function
         positional, named = self.arguments or ((), ())
@@ -103,7 +104,8 @@ class UDF:
         return made
 
     def instance(self) -> Callable[..., Any]:
-        """Returns what is called for rows; a class is constructed, and its `setup` is called where it has one."""
+        """Returns the object that is called for rows; a class is constructed, and its `setup` is called if it has
+        one."""
         made = self.construct()
         if not isinstance(made, FunctionType | type) and callable(setup := getattr(made, "setup", None)):
             setup()
@@ -112,7 +114,7 @@ class UDF:
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Calls the function, as if it were not decorated.
 
-        Of a class, returns the UDF with these arguments for the constructor, which workers call; calling that
+        For a class, returns the UDF with these arguments for the constructor, which workers call; a call of that UDF
         constructs an instance and calls it. Raises InvalidFunction for arguments that the constructor does not take.
         """
         if not self.is_class:
@@ -124,9 +126,9 @@ class UDF:
         return replace(self, arguments=given, version=version_with(self.version, given) if any(given) else self.version)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Carries it between processes with its code: the decorated name means the UDF, so pickle would not find the
-        function by its name."""
-        if getattr(_carrying, "active", False):  # it is named by its own code, or by that of another UDF
+        """Pickles the UDF with its code. The decorated name refers to the UDF, so pickle would not find the function by
+        its name."""
+        if getattr(_carrying, "active", False):  # its own code, or that of another UDF, refers to it
             return of_values, (self.values(),)
         with carrying():
             return _loaded, (cloudpickle.dumps(self.values()),)
@@ -141,7 +143,7 @@ _carrying = threading.local()
 
 @contextmanager
 def carrying() -> Iterator[None]:
-    """Yields the time in which cloudpickle carries functions: UDFs that their code names go along as they are."""
+    """Within the block, cloudpickle pickles functions with the UDFs that their code refers to."""
     before = getattr(_carrying, "active", False)
     _carrying.active = True
     try:
@@ -151,7 +153,7 @@ def carrying() -> Iterator[None]:
 
 
 def of_values(values: Mapping[str, Any]) -> UDF:
-    """Returns the UDF with these fields; those that only another release of deployer knows are left out."""
+    """Returns the UDF with these fields; fields that only another release of deployer has are left out."""
     return UDF(**{name: value for name, value in values.items() if name in UDF.__dataclass_fields__})
 
 
@@ -175,7 +177,8 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """The result of a function for a batch: a row for each row of it, null in all columns where the function failed."""
+    """The result of a function for a batch: one row for each row of the batch, null in all columns where the function
+    failed."""
 
     values: pa.RecordBatch
     failures: tuple[Failure, ...] = ()

@@ -1,4 +1,4 @@
-"""The text of functions, and a version made of it: what a changed function is known by."""
+"""The text of functions, and a version computed from it, by which a changed function is detected."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
 def source_of(function: Callable[..., Any]) -> str:
-    """Returns the text of a function or class as its file has it; of an instance, that of its class. Empty where no
-    file has it, as for one that is typed into Python's prompt."""
+    """Returns the text of a function or class from its file; for an instance, that of its class. Empty where no file
+    has it, as for a function that is typed at Python's prompt."""
     described = function if isinstance(function, type) or inspect.isroutine(function) else type(function)
     try:
         return textwrap.dedent(inspect.getsource(inspect.unwrap(described)))
@@ -27,10 +27,10 @@ def source_of(function: Callable[..., Any]) -> str:
 
 
 def version_of(function: Callable[..., Any], source: str) -> str:
-    """Returns the version of a function: a hash of its text without comments, form and decorators, and of the plain
-    values that it keeps from where it was defined. Of its bytecode where the text is unknown.
+    """Returns the version of a function: a hash of its text without comments, formatting and decorators, and of the
+    plain values of its closure.
 
-    Other functions that it calls are not part of it.
+    Where the text is unknown, the hash is that of its bytecode. Other functions that it calls do not count.
     """
     parts = [_canonical(source) or "\n".join(_codes(function)), *_kept(function)]
     return _digest(*parts)
@@ -51,7 +51,7 @@ def check_arguments(
         raise InvalidFunction(
             f"the constructor does not take these arguments: {error}", where=where, remedy="correct the arguments"
         ) from None
-    except ValueError:  # it has no signature that Python knows
+    except ValueError:  # Python does not know its signature
         return
 
 
@@ -108,7 +108,8 @@ def _kept(function: Callable[..., Any]) -> Iterator[str]:
 
 
 def _plain(value: Any) -> str:
-    """Returns the text of a value that is the same in every process: that of others is the name of their type."""
+    """Returns a text for a value that is the same in every process; for values without such a text, the name of their
+    type."""
     match value:
         case list() | tuple():
             return f"[{','.join(map(_plain, value))}]"

@@ -1,4 +1,4 @@
-"""Structures as Python has them: NamedTuples, dataclasses, TypedDicts and models of pydantic."""
+"""Structures in Python: NamedTuples, dataclasses, TypedDicts and models of pydantic."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def is_structure(annotation: Any) -> bool:
 
 
 def structure_fields(structure: type, where: str) -> dict[str, Any]:
-    """Returns the names and annotations of the fields. Raises InvalidFunction for ones that cannot be evaluated."""
+    """Returns the names and annotations of the fields. Raises InvalidFunction for annotations that cannot be
+    evaluated."""
     try:
         hints = typing.get_type_hints(structure, include_extras=True)
     except RecursionError:
@@ -61,7 +62,7 @@ def fields_of(value: Any) -> Mapping[str, Any] | None:
 
 
 def maker(structure: type) -> Callable[[Mapping[str, Any]], Any]:
-    """Returns what makes a value of the structure from its fields."""
+    """Returns a function that makes a value of the structure from its fields."""
     if typing.is_typeddict(structure):
         return dict
     return lambda fields: structure(**fields)

@@ -1,4 +1,4 @@
-"""Live state as the same models that the specs have, with the statistics that a plan needs.
+"""Live state in the models of specs, with the statistics that a plan needs.
 
 Every layer above it may import it.
 """

@@ -18,16 +18,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """The moment (UTC) from which the column is there; `at_least`: it was there before, and how long is not kept."""
+    """The moment (UTC) since which the column exists; `at_least`: the column is older, and its exact age is not
+    kept."""
 
     at: dt.datetime
     at_least: bool = False
 
 
 def column_since(store: StateReader, table_id: str, path: Sequence[str]) -> Since | None:
-    """Returns since when the table has the column at `path`, followed back through its renames; None when it has none.
+    """Returns the moment since which the table has the column at `path`, including its former names; None when the
+    column does not exist.
 
-    A table that was imported has its columns since the import.
+    Columns of an imported table count from the import.
     """
     schemas = list(_schemas(store, table_id))
     if not schemas or not _has(schemas[-1][1], path):
@@ -43,9 +45,9 @@ def column_since(store: StateReader, table_id: str, path: Sequence[str]) -> Sinc
 
 
 def _schemas(store: StateReader, table_id: str) -> Iterator[tuple[dt.datetime, Sequence[Column]]]:
-    """Yields every schema that the log still has, the oldest first, with when the table got it."""
+    """Yields every schema that the log still has, the oldest first, with the time of its commit."""
     entries = store.log(table_id)
-    if entries and entries[0].version > 1:  # what was before is only known by its outcome
+    if entries and entries[0].version > 1:  # only the outcome of earlier changes is known
         first = entries[0]
         yield _time(first.at), _columns(store.table(table_id, at=first.version).schema)
         entries = entries[1:]
@@ -58,7 +60,7 @@ def _schemas(store: StateReader, table_id: str) -> Iterator[tuple[dt.datetime, S
 def _path_before(before: Sequence[Column], after: Sequence[Column], path: tuple[str, ...]) -> tuple[str, ...] | None:
     """Returns the path that the column had before a commit; None when that commit added it.
 
-    Each change of columns is a commit of its own, so a name that came where another went is the same column renamed.
+    Each change of columns is a separate commit, so a new name in the place of another one is the same column, renamed.
     """
     former: tuple[str, ...] = ()
     for depth, name in enumerate(path):

@@ -1,4 +1,5 @@
-"""Datasets of a table beside its current one: replaced ones, kept for a time, and those of unfinished rewrites."""
+"""Datasets of a table beside its current one: replaced ones, which are kept for a time, and those of unfinished
+rewrites."""
 
 from __future__ import annotations
 
@@ -16,9 +17,10 @@ from deployer.state.model.location import Location
 
 @dataclass(frozen=True, slots=True)
 class FormerDataset:
-    """One such dataset. A retired one is kept until `kept_until` (ms), and while a savepoint is of it.
+    """One such dataset.
 
-    `lance_version` is the last one that was recorded of it. `savepoints` are those of it: name, and when it expires.
+    A retired dataset is kept until `kept_until` (ms), and as long as it has a savepoint. `lance_version` is its last
+    recorded version. `savepoints` are its savepoints: name and expiry.
     """
 
     number: int
@@ -55,7 +57,7 @@ def former_datasets(state: TableState) -> tuple[FormerDataset, ...]:
 
 
 def kept_ms(state: TableState) -> int:
-    """Returns how long a table's retired datasets are kept, in milliseconds: its changes may be read from them."""
+    """Returns how long a table's retired datasets are kept, in milliseconds, because the change feed may read them."""
     kept_for = parse_duration(storage_from_json(state.properties.storage).keep_replaced_for)
     changes = retained_changes_from_json(state.properties.declared.get(RETAIN_CHANGES))
     longest = kept_for if changes is None else max(kept_for, parse_duration(changes))

@@ -1,7 +1,8 @@
 """The check whether a view is later than its `max_staleness` allows: from the logs of the view and of the tables that
 it reads.
 
-A view is late once a change of rows of a table that it reads is older than that, and no refresh has taken it over.
+A view is late when a change of rows in a table that it reads is older than that limit and no refresh has included the
+change.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from deployer.state.log.updates import FilesAdded, FilesRemoved, FilesReplaced, 
 from deployer.state.model.entities import REARRANGES, TableState
 from deployer.state.reader import StateReader
 
-REFRESH = "refresh"  #: the kind of a refresh's job, whose `sources` say what the view reflects
+REFRESH = "refresh"  #: the kind of a refresh's job, whose `sources` are the states that the view reflects
 _AT_ONCE = 100  #: entries of a log that are read at a time
 
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """The freshness of a view. `behind` are the tables with changes that it does not reflect, each with the time (ms)
-    of the first of them; `max_staleness` is in milliseconds, None where none is declared. `unknown` says why it is not
-    known."""
+    """The freshness of a view. `behind` are the tables with changes that the view does not reflect, each with the time
+    (ms) of the first change. `max_staleness` is in milliseconds, None where none is declared. `unknown` is the reason
+    why the freshness is unknown."""
 
     max_staleness: int | None
     refreshed_at: int | None
@@ -34,7 +35,7 @@ class Freshness:
     unknown: str = ""
 
     def age(self, now: int) -> int:
-        """Returns how old the oldest change is that the view does not reflect, in milliseconds."""
+        """Returns the age of the oldest change that the view does not reflect, in milliseconds."""
         return max(0, now - min(self.behind.values())) if self.behind else 0
 
     def late_by(self, now: int) -> int:
@@ -89,8 +90,8 @@ def _reflected(state: TableState) -> tuple[int | None, dict[str, int]]:
 
 
 def _first_change(store: StateReader, table_id: str, after: int) -> int | None:
-    """Returns when rows changed first (ms) after a version of the table's state; None where none did. A log that does
-    not go back so far begins with a change."""
+    """Returns the time (ms) of the first change of rows after a version of the table's state; None where no rows
+    changed. The beginning of a log counts as a change if the log does not go back to that version."""
     newest = store.table(table_id)
     is_first = True
     while after < newest.version:

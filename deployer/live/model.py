@@ -1,4 +1,4 @@
-"""Live resources, in the models that the specs have."""
+"""Live resources, in the models of specs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from deployer.state.model.entities import TableEntry
 
 @dataclass(frozen=True, slots=True)
 class TableStatistics:
-    """Sizes of a live table: rows and bytes of the files that its newest version has."""
+    """Sizes of a live table: rows and bytes of the files of its newest version."""
 
     rows: int = 0
     bytes: int = 0
@@ -30,8 +30,8 @@ class TableStatistics:
 class LiveTable:
     """A table of the lake; `owner` is the `project/stack` that manages it, empty without a manager.
 
-    `former` are its datasets beside the current one, which are removed some day. `recorded`: its log has all that its
-    dataset has. Else it is as it would be recorded.
+    `former` are its datasets beside the current one, which are removed later. `recorded`: its log has everything that
+    its dataset has; otherwise this is the state that would be recorded.
     """
 
     spec: TableSpec
@@ -49,7 +49,7 @@ class LiveTable:
 @dataclass(frozen=True, slots=True)
 class LiveDataset:
     """A dataset of recordings; `owner` is the `project/stack` that manages it, empty without a manager. `layers` is how
-    many layers are registered with it. A search index that is declared and has no values yet is in `spec` too."""
+    many layers are registered with it. A declared search index without values is in `spec` too."""
 
     spec: DatasetSpec
     dataset_id: str
@@ -59,10 +59,10 @@ class LiveDataset:
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedTable:
-    """A table whose creation or deletion was interrupted. `owner` is empty when its log no longer exists, or
-    yet.
+    """A table whose creation or deletion was interrupted. `owner` is empty when its log does not exist yet, or no
+    longer exists.
 
-    `rows` are from its log, None without one; `former` its datasets beside the current one.
+    `rows` are from its log, None without a log. `former` are its datasets beside the current one.
     """
 
     entry: TableEntry
@@ -74,10 +74,9 @@ class UnfinishedTable:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A table of the lake that is there and cannot be read: its log, its dataset or their content is damaged, or may
-    not be read. Nothing is known of it but its name, and no command changes it.
+    """A table that exists and cannot be read: its log, its dataset or their content is damaged, or access is denied.
 
-    `what` is the error with its place; `remedy` is what to do.
+    Only its name is known, and no command changes it. `what` is the error with its place; `remedy` is what to do.
     """
 
     address: str
@@ -104,13 +103,13 @@ class Unreadable:
 class LiveLake:
     """An instance and its tables by address; `instance` is None when there is none at this root.
 
-    `unreadable` are tables, by address too, that are there and not known otherwise: they are not missing. `owner` is
-    the `project/stack` that manages the instance, empty when that is unknown. `read`: it was read at the root that
-    the specs declare, and not made of specs to compare with. `unfinished` are tables that are being created or deleted,
-    which `tables` has not.
+    `unreadable` are existing tables that cannot be read, also by address; they do not count as missing.
 
-    `applied` are the tables that Pulumi's state of the stack has: the address of each resource, and the address that
-    its table has now. The two differ after a rename by hand. `resources` is the reverse.
+    `owner` is the `project/stack` that manages the instance, empty when that is unknown. `read`: the lake was read at
+    the root that the specs declare, and not made from specs for a comparison. `unfinished` are tables that are being
+    created or deleted; `tables` does not have them. `applied` are the tables in Pulumi's state of the stack: the
+    address of each resource, and the current address of its table. The two differ after a rename by hand. `resources`
+    is the reverse.
     """
 
     instance: InstanceSpec | None
@@ -138,15 +137,15 @@ class LiveLake:
         return replace(self, applied=applied, resources=resources, applied_datasets=own)
 
     def at(self, address: str) -> LiveTable | Unreadable | None:
-        """Returns the table that has this address now."""
+        """Returns the table with this current address."""
         return self.tables.get(address) or self.unreadable.get(address)
 
     def of(self, spec: TableSpec) -> LiveTable | Unreadable | None:
         """Returns the table that `spec` declares; None when it is to be created.
 
-        The rule is the engine's: a resource that Pulumi's state has, under the declared address or the one before a
-        rename, is the table with the same id, whatever the table is called now. Any other resource takes the table of
-        its name or of its former name, unless that belongs to a resource of Pulumi's state.
+        The rule is the engine's: a resource in Pulumi's state, under the declared address or the one before a rename,
+        is the table with the same id, whatever its current name. Any other resource takes the table with its name or
+        its former name, unless that table belongs to a resource in Pulumi's state.
         """
         addresses = [spec.address, *([f"table/{spec.former_name}"] if spec.former_name else ())]
         for address in addresses:
@@ -156,6 +155,6 @@ class LiveLake:
         return next((table for table in free if table is not None), None)
 
     def without(self, table: Unreadable) -> LiveLake:
-        """Returns the lake when it is found only now that one of its tables cannot be read."""
+        """Returns the lake after one of its tables was found to be unreadable."""
         tables = {address: each for address, each in self.tables.items() if each.table_id != table.table_id}
         return replace(self, tables=tables, unreadable={**self.unreadable, table.address: table})

@@ -36,16 +36,16 @@ if TYPE_CHECKING:
     from deployer.state.reader import StateReader
 
 PLAIN_LANCE, SOMEBODY = "plain Lance", "somebody"
-VERSIONS = 200  #: how many versions of a dataset are looked at
+VERSIONS = 200  #: how many versions of a dataset are compared
 
-Path = tuple[str, ...]  #: of names, from a column to the field inside of it
+Path = tuple[str, ...]  #: path of names, from a column to the field inside of it
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
     """The origin of a change: `who` (an author of the state log, or plain Lance) and when (UTC).
 
-    `version` is the dataset's that made it, None for what does not concern the dataset.
+    `version` is the version of the dataset with the change, None for a change outside of the dataset.
     """
 
     who: str
@@ -84,7 +84,8 @@ def instance_origin(store: StateReader) -> Origin | None:
 
 
 def removal_origin(store: StateReader, table_id: str) -> Origin | None:
-    """Returns who began to delete or move the table last; None when its dataset vanished otherwise."""
+    """Returns the origin of the last deletion or move of the table; None when its dataset disappeared in another
+    way."""
     for entry in reversed(store.log(INSTANCE_LOG)):
         for update in entry.updates:
             match update:
@@ -98,9 +99,10 @@ def removal_origin(store: StateReader, table_id: str) -> Origin | None:
 
 
 def column_origin(store: StateReader, root: str, entry: TableEntry, name: str) -> Origin | None:
-    """Returns the newest commit to Lance after which the column was another, or was gone; without a name, their order.
+    """Returns the newest commit to Lance that changed or removed the column; without a name, the newest that changed
+    the order of columns.
 
-    None when no version that is kept differs. A commit without our metadata is called plain Lance.
+    None when no kept version differs. A commit without deployer's metadata is called plain Lance.
     """
     location = dataset_location(root, entry)
     newest = open_dataset(location)
@@ -122,11 +124,11 @@ def _column(location: str, version: int, name: str) -> Column | tuple[str, ...] 
 
 
 def index_origin(store: StateReader, root: str, entry: TableEntry, name: str) -> Origin | None:
-    """Returns the newest commit to Lance that built or dropped the index; None when no version that is kept did.
+    """Returns the newest commit to Lance that built or dropped the index; None when no kept version did.
 
-    A commit that leaves the index as it is declared, such as one that brings it up to date, is passed over where an
-    older one is known to have built it. Lance takes no metadata on such commits: `who` is `somebody` where the state
-    log does not show it either.
+    A commit that does not change the index's declaration, such as an update of the index, is skipped where an older
+    commit is known to have built the index. Lance takes no metadata on such commits: `who` is `somebody` where the
+    state log does not show it either.
     """
     newest = open_dataset(dataset_location(root, entry))
     times = versions_of(newest)
@@ -169,11 +171,11 @@ def index_names(transaction: Any) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def has_index(dataset: LanceDataset, name: str, version: int) -> bool:
-    """Returns whether the dataset had the index in that version; True when the version is not kept, so that it may have
-    had it.
+    """Returns whether the dataset had the index in that version; True when the version is not kept, and so may have had
+    it.
 
-    A commit that brings an index on vectors or on a field of a struct up to date only adds a part to it, and looks like
-    one that builds it for the first time.
+    A commit that updates an index on vectors or on a field of a struct only adds a part to it, and looks like a first
+    build.
     """
     try:
         earlier = dataset.checkout_version(version)
@@ -183,8 +185,8 @@ def has_index(dataset: LanceDataset, name: str, version: int) -> bool:
 
 
 def entries_of(entries: Sequence[LogEntry], dataset: int) -> list[LogEntry]:
-    """Returns the entries of a table's log from when it had the dataset of that number; none where its begin is not
-    kept."""
+    """Returns the entries of a table's log from the time of the dataset with that number; none where its beginning is
+    not kept."""
     found: list[LogEntry] = []
     number = 0
     for entry in entries:
@@ -218,13 +220,13 @@ def index_builder(entries: Sequence[LogEntry], name: str, version: int) -> str |
 
 
 def with_renames(root: str, entry: TableEntry, applied: Sequence[Column], live: Sequence[Column]) -> tuple[Column, ...]:
-    """Returns the live columns, `renamed_from` what was applied where others renamed them: Lance keeps a column's field
-    id.
+    """Returns the live columns.
 
-    What no version that is kept has any more under its old name stays as it is, and looks dropped and added.
+    A column that another program renamed has its applied name as `renamed_from`, because Lance keeps a column's field
+    id. If no kept version has the old name, the column stays unchanged, and looks dropped and added.
     """
     gone = {*_paths(applied)} - {*_paths(live)}
-    if not gone or {*_paths(live)} <= {*_paths(applied)}:  # nothing to be renamed, or nothing that it may be called now
+    if not gone or {*_paths(live)} <= {*_paths(applied)}:  # there is no column to rename, or no new name
         return tuple(live)
     location = dataset_location(root, entry)
     newest = open_dataset(location)
@@ -246,7 +248,7 @@ def _paths(columns: Sequence[Column], parent: Path = ()) -> Iterator[Path]:
 
 
 def _field_ids(dataset: Any) -> dict[Path, int]:
-    """Lance's field ids by path."""
+    """Returns Lance's field ids by path."""
     ids: dict[Path, int] = {}
 
     def visit(fields: Any, parent: Path) -> None:

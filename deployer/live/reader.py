@@ -1,6 +1,6 @@
-"""The state store's records as the models that the specs have. Nothing here writes anything.
+"""Reads the state store's records into the models of specs.
 
-A table that cannot be read is reported as such and does not keep the others from being read.
+This module does not write anything. A table that cannot be read is reported, and the others are read.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from deployer.state.reader import StateReader
 
 T = TypeVar("T")
 
-READING_TABLES = "reading tables"  #: what progress says meanwhile
+READING_TABLES = "reading tables"  #: the text for progress
 READERS = 16  #: tables on S3 that are read at the same time
 
 
@@ -66,7 +66,7 @@ def read_lake(
 ) -> LiveLake:
     """Returns the whole lake with all that Lance has; tables being created or deleted are left out.
 
-    `only`: with no other tables than those at these addresses, of which nothing is read.
+    `only`: reads only the tables at these addresses.
     """
     active = active_tables(store, only, on_progress)
     read = {**read_tables(store, root, active.found, on_progress), **active.unreadable}
@@ -132,7 +132,7 @@ def _unfinished(
 ) -> UnfinishedTable | Unreadable:
     if failure is not None and not isinstance(failure, NotFound):
         return unreadable(entry, failure)
-    if state is None:  # without a log, nothing but its entry is there yet, or any more
+    if state is None:  # without a log, only its entry exists
         return UnfinishedTable(entry)
     try:
         former = _read(lambda: former_datasets(state), entry.address)
@@ -148,9 +148,9 @@ def read_tables(
     found: Mapping[str, tuple[TableEntry, TableState]],
     on_progress: OnProgress = no_progress,
 ) -> dict[str, LiveTable | Unreadable]:
-    """Live tables by id, in the order in which they were found; on S3 several are asked for at once.
+    """Returns live tables by id, in the order in which they were found; on S3 several are read in parallel.
 
-    One that was removed meanwhile is left out.
+    A table that was removed meanwhile is left out.
     """
 
     def read(each: tuple[TableEntry, TableState]) -> LiveTable | Unreadable | None:
@@ -167,7 +167,8 @@ def read_tables(
 
 
 def read_or_why(store: StateReader, root: str, entry: TableEntry, state: TableState) -> LiveTable | Unreadable | None:
-    """Returns the live table of an active entry, or why there is none; None when it was removed meanwhile."""
+    """Returns the live table of an active entry, or the reason why it cannot be read; None when it was removed
+    meanwhile."""
     try:
         return read_table(store, root, entry, state)
     except Interrupted:
@@ -178,8 +179,8 @@ def read_or_why(store: StateReader, root: str, entry: TableEntry, state: TableSt
 
 
 def read_table(store: StateReader, root: str, entry: TableEntry, state: TableState | None = None) -> LiveTable:
-    """Returns the live table of an active entry, with all that Lance has. Raises Corrupt, NotFound and what storage
-    refuses.
+    """Returns the live table of an active entry, with all that Lance has. Raises Corrupt, NotFound and the refusals of
+    storage.
 
     `state` is for a caller that has read many at once.
     """
@@ -206,7 +207,7 @@ def instance_owner(state: InstanceState) -> str:
 
 
 def live_table(entry: TableEntry, state: TableState) -> LiveTable:
-    """Returns a table's spec from its Lance schema and its properties. Raises Corrupt where they are not those of a
+    """Returns a table's spec from its Lance schema and its properties. Raises Corrupt where they do not belong to a
     table."""
     return _read(lambda: _live_table(entry, state), entry.address)
 
@@ -221,7 +222,7 @@ def _read(read: Callable[[], T], where: str) -> T:
         message = error.what
     except DeployerError:
         raise
-    except Exception as error:  # of Arrow, or of a value that no check knows
+    except Exception as error:  # an error of Arrow, or of a value without a check
         message = shortened(f"{type(error).__name__}: {error}")
     raise Corrupt(f"its record in the state cannot be read: {message}", where=where, remedy=FORGED)
 
@@ -244,8 +245,8 @@ def _live_table(entry: TableEntry, state: TableState) -> LiveTable:
 
 
 def savepoint_names(state: TableState) -> tuple[str, ...]:
-    """Returns the names of the table's savepoints that a deletion would lose, the newest first: without leases that
-    readers leave to expire."""
+    """Returns the names of the table's savepoints that a deletion would lose, the newest first: without leases of
+    readers, which expire by themselves."""
     newest_first = sorted(state.savepoints.values(), key=lambda each: (-each.at, each.name))
     return tuple(each.name for each in newest_first if not each.name.startswith(SHARED_LEASE))
 
@@ -257,7 +258,7 @@ def _spec(entry: TableEntry, state: TableState) -> TableSpec:
     if view is not None:
         columns = tuple(column for column in columns if not column.name.startswith(HIDDEN))
     by_name = {column.name: column for column in columns}
-    keys = [by_name[name] for name in properties.row_keys if name in by_name]  # others may drop a key's column
+    keys = [by_name[name] for name in properties.row_keys if name in by_name]  # another program may drop a key's column
     points = lists(properties.declared, SPLIT_POINTS) if len(keys) == len(properties.row_keys) else ()
     return TableSpec(
         database=entry.database,
@@ -289,13 +290,13 @@ def leaf_limit(state: TableState) -> int | None:
 
 
 def declared_embedding(state: TableState) -> Embedding | None:
-    """Returns the table's embedding function; None without one. Raises InvalidInput for what is not one."""
+    """Returns the table's embedding function; None without one. Raises InvalidInput for an invalid value."""
     return embedding_from_json(mapping(state.properties.declared, EMBEDDING, {}))
 
 
 def has_unique_keys(state: TableState) -> bool:
-    """Returns whether no two rows of the table may have the same row keys. Raises InvalidInput for what is not a
-    flag."""
+    """Returns whether no two rows of the table may have the same row keys. Raises InvalidInput for a value that is not
+    a flag."""
     return bool(state.properties.row_keys) and flag(state.properties.declared, UNIQUE, False)
 
 
@@ -322,7 +323,7 @@ def view_of(state: TableState) -> ViewSpec | None:
 
 
 def statistics(state: TableState) -> TableStatistics:
-    """Sizes of the table's newest version."""
+    """Returns the sizes of the table's newest version."""
     return TableStatistics(
         rows=state.files.rows,
         bytes=state.files.bytes,

@@ -1,5 +1,5 @@
-"""Services as the state store has them and as specs have them. Any program may have written the state, so it is checked
-as specs are before it is used."""
+"""Conversion of services between the state store and specs. Any program may have written the state, so it is checked
+like specs before it is used."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def live_services(state: TableState) -> tuple[ServiceSpec, ...]:
 
 
 def service_spec(service: Service) -> ServiceSpec:
-    """Returns a service of the state store as specs would declare it. Whether it is paused is nothing that specs
-    declare.
+    """Returns a service of the state store as specs would declare it. Specs do not declare whether a service is paused.
 
-    One that no spec can declare is as one whose options are not checked, on demand, so that a plan shows a difference.
+    A service that no spec can declare is returned as one on demand with unchecked options, so that a plan shows a
+    difference.
     """
     if fault_of(service):
         texts = {name: each if isinstance(each, str) else json.dumps(each) for name, each in service.options.items()}
@@ -37,7 +37,7 @@ def service_spec(service: Service) -> ServiceSpec:
 def fault_of(service: Service) -> str:
     """Returns the errors of a service of the state store; empty when specs could declare it so.
 
-    A service that is wrong is shown and not run.
+    A service with errors is shown and not run.
     """
     form = {name: value for name, value in _form(service).items() if value not in (None, {}, False)}
     if service.trigger_mode == "ON_DEMAND":
@@ -62,7 +62,7 @@ def _form(service: Service) -> dict[str, Any]:
 
 
 def declared_service(spec: ServiceSpec, before: Service | None = None) -> Service:
-    """Returns a service as specs declare it, for the state store; it stays paused where `before` is."""
+    """Returns a service of specs for the state store; it stays paused where `before` is paused."""
     form = service_to_json(spec)
     return Service(
         kind=kind_named(spec.kind),

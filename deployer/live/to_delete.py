@@ -14,8 +14,9 @@ from deployer.state.reader import StateReader
 
 
 def as_far_as_known(store: StateReader, live: LiveLake) -> LiveLake:
-    """Returns the lake with its unreadable tables among `tables`, for callers that delete them: by their logs, else by
-    their entries. What is unknown of them is taken for protected, and for a table of the instance's owner."""
+    """Returns the lake with its unreadable tables among `tables`, for callers that delete them: by their logs,
+    otherwise by their entries. An unknown property counts as protected, and as one of a table of the instance's
+    owner."""
     entries = store.instance().tables
     found = {address: entries[each.table_id] for address, each in live.unreadable.items() if each.table_id in entries}
     states, _ = store.each_table(tuple(entry.table_id for entry in found.values()))

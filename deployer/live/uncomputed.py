@@ -1,7 +1,7 @@
-"""Computed columns of which some rows lack the values of the definition of now, from the table's state.
+"""Computed columns of which some rows lack the values of the current definition, from the table's state.
 
-The state knows columns by Lance's field ids. The dataset is opened for these only where some file lacks values: of
-most tables at most times the records of the files alone say that there is nothing to report.
+The state identifies columns by Lance's field ids. The dataset is opened to read these ids only where some file lacks
+values. For most tables the records of the files alone show that nothing is missing.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class UncomputedColumn:
-    """A computed column, and the rows of files in which it is not, or not only, computed by its definition.
+    """A computed column, and the rows of files whose values its current definition did not compute completely.
 
-    `stale` are those of files with values of another definition, `missing` those of the other files. `version` is that
-    of the definition of now.
+    `stale` counts rows of files with values of another definition, `missing` rows of the other files. `version` is that
+    of the current definition.
     """
 
     name: str
@@ -39,7 +39,7 @@ def uncomputed_columns(
     state: TableState, columns: Sequence[Column], ids_of: Callable[[Sequence[str]], Mapping[str, int]]
 ) -> tuple[UncomputedColumn, ...]:
     """Returns the computed columns that lack values in some rows. `ids_of` returns Lance's field ids of columns; it is
-    called only where the state alone does not say that all is computed."""
+    called only where the state alone does not show that all values are computed."""
     computed = {column.name: column.computed for column in columns if column.computed is not None}
     if not computed or not state.files.rows:
         return ()
@@ -60,8 +60,7 @@ def ids_of_columns(location: str, names: Sequence[str]) -> Mapping[str, int]:
 
 
 def _says_all(text: str, computed: Mapping[str, Computed]) -> bool:
-    """Returns whether a file has values of all of the definitions of now and of no others, whichever field they are
-    of."""
+    """Returns whether a file has values of exactly the current definitions, for any field."""
     found = Counter(definitions_of(text).values())
     return found == Counter((each.identity,) for each in computed.values())
 

@@ -1,4 +1,4 @@
-"""Pure planning: what must change, how risky it is, what caused it, and how to show it.
+"""Pure planning: the changes of a plan, their risks and causes, and how they are shown.
 
 Every layer above it may import it.
 """

@@ -1,4 +1,4 @@
-"""A plan as values: every change with its risk, its cause and whether it may be applied."""
+"""A plan as values: every change with its risk, its cause, and the reason if it is refused."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 Action = Literal["create", "update", "delete", "same"]
 
 
-#: The sign of each action, as Terraform and Pulumi show them.
+#: the sign of each action, as in Terraform and Pulumi
 GLYPHS: Mapping[Action, str] = {"create": "+", "update": "~", "delete": "-", "same": " "}
 
 
-#: Operations on resources of other providers after which what was there is gone.
+#: operations that remove a resource of another provider
 _TAKING_AWAY = ("delete", "replace", "delete-replaced")
 
 
@@ -44,21 +44,21 @@ class PlannedChange:
 
 @dataclass(frozen=True, slots=True)
 class ResourcePlan:
-    """The plan of one resource; no changes means `same`."""
+    """The plan of one resource; without changes, its action is `same`."""
 
     address: str
     action: Action
     changes: tuple[PlannedChange, ...]
     statistics: TableStatistics = TableStatistics()
-    live_address: str = ""  #: of the live table, which may have another name now; empty where there is none
+    live_address: str = ""  #: id of the live table, which may now have another name; empty where there is none
     table_id: str = ""  #: of the live table too
-    savepoints: tuple[str, ...] = ()  #: of a table that is deleted, the newest first: they go with it
+    savepoints: tuple[str, ...] = ()  #: savepoints of a deleted table, the newest first: they are deleted with it
 
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """An operation that does not change the lake, as the engine reports it: on a resource of another provider, or one
-    that only Pulumi's state needs."""
+    """An operation that does not change the lake, as the engine reports it. Its resource belongs to another provider,
+    or only Pulumi's state needs it."""
 
     address: str
     action: str
@@ -69,11 +69,11 @@ class Foreign:
 class Plan:
     """Resources in the order of the graph, deletions last.
 
-    `unreadable` are tables of the lake that cannot be read: nothing is planned for them, and `up` leaves them as they
-    are, declared or not. `verdict` is None where the project has no policies, `cost` where nothing is paid for or
-    changed. `removals` are data that goes beside what the changes say. `targets` is None where the plan is of the whole
-    lake; else it has nothing of other resources than those. `pending_backfills` are computed columns that lack values:
-    notes, of which `up` changes nothing.
+    `unreadable` are tables of the lake that cannot be read: nothing is planned for them, and `up` does not change them,
+    declared or not. `verdict` is None where the project has no policies, `cost` where nothing has a price or nothing
+    changes. `removals` are data that `up` removes in addition to the changes. `targets` is None for a plan of the whole
+    lake; otherwise the plan has only the targets. `pending_backfills` are notes about computed columns that lack
+    values; `up` does not change them.
     """
 
     instance: str
@@ -85,8 +85,10 @@ class Plan:
     unreadable: tuple[Unreadable, ...] = ()
     targets: Targets | None = None
     pending_backfills: tuple[PendingBackfill, ...] = ()
-    refreshes: tuple[ViewRefresh, ...] = ()  #: of the declared views, which `up` does not do
-    recordings: tuple[NewRecordings, ...] = ()  #: below the sources of declared datasets: data, and no difference
+    refreshes: tuple[ViewRefresh, ...] = ()  #: refreshes of the declared views, which `up` does not run
+    recordings: tuple[
+        NewRecordings, ...
+    ] = ()  #: below the sources of declared datasets; they are data, not differences
 
     @property
     def changes(self) -> tuple[PlannedChange, ...]:
@@ -107,23 +109,23 @@ class Plan:
 
     @property
     def is_refused(self) -> bool:
-        """Returns whether `up` changes nothing, for a change that is refused or for what policies say."""
+        """Returns whether `up` refuses the plan, because of a refused change or because of policies."""
         return bool(self.refused or self.refused_removals or self.denied)
 
     @property
     def is_empty(self) -> bool:
-        """Returns whether there is nothing to do. Tables that are unreadable may be there all the same."""
+        """Returns whether there is nothing to do. There may still be unreadable tables."""
         return not self.changes and not self.foreign and not self.removals
 
     @property
     def takes_away(self) -> bool:
-        """Returns whether it destroys data, or deletes or replaces a resource of any provider."""
+        """Returns whether the plan destroys data, or deletes or replaces a resource of any provider."""
         destroys = any(change.assessment.risk is Risk.DESTROYS for change in self.changes)
         deletes = any(resource.action == "delete" for resource in self.resources)
         return destroys or deletes or any(item.action in _TAKING_AWAY for item in self.foreign)
 
     def counts(self) -> dict[Action, int]:
-        """Returns how many resources are created, updated, deleted and left as they are."""
+        """Returns how many resources are created, updated, deleted and unchanged."""
         totals: dict[Action, int] = {"create": 0, "update": 0, "delete": 0, "same": 0}
         for resource in self.resources:
             totals[resource.action] += 1

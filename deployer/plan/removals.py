@@ -1,4 +1,5 @@
-"""Data on storage that `up` removes beside what it does to resources. The plan shows it, and no more is removed."""
+"""Data on storage that `up` removes in addition to the changes of resources. `up` removes only data that the plan
+shows."""
 
 from __future__ import annotations
 
@@ -11,16 +12,16 @@ from deployer.platform.text.formatting import count, size
 if TYPE_CHECKING:
     pass
 
-#: `replaced`: a rewrite or an emptying took its place; `unfinished`: an interrupted rewrite; `deleted`: of a table
-#: that is deleted; `creating`, `deleting`: of a table whose creation or deletion was interrupted.
+# : `replaced`: a rewrite or a truncation replaced it; `unfinished`: an interrupted rewrite; `deleted`: of a table :
+# that is deleted; `creating`, `deleting`: of a table whose creation or deletion was interrupted.
 RemovalKind = Literal["replaced", "unfinished", "deleted", "creating", "deleting"]
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A dataset that is removed: of the table at `address`, where it is below the root, and why.
+    """A dataset to remove: the address of its table, its place below the root, and the reason.
 
-    `rows` is None where that is unknown. `refused` says why `up` does not remove it, and so changes nothing.
+    `rows` is None where it is unknown. `refused` is the reason why `up` cannot remove it, and so refuses the plan.
     """
 
     address: str
@@ -40,7 +41,8 @@ class Removal:
 
 
 def describe_removal(removal: Removal) -> str:
-    """`nyc/flights-0a1b2c3d.lance (336,776 rows, 11.8 MiB): replaced on 2030-01-31 and kept until 2030-02-07`."""
+    """Returns `nyc/flights-0a1b2c3d.lance (336,776 rows, 11.8 MiB): replaced on 2030-01-31 and kept until
+    2030-02-07`."""
     rows = f"{count(removal.rows, 'row')}, " if removal.rows is not None else ""
     return f"{removal.location} ({rows}{size(removal.bytes)}): {removal.why}"
 
@@ -61,7 +63,7 @@ def removal_as_json(removal: Removal) -> dict[str, Any]:
 
 
 def saved_names(document: Any) -> frozenset[tuple[str, int]]:
-    """Returns the removals of a saved plan's document, by table id and number; what is not in their form is none."""
+    """Returns the removals of a saved plan's document, by table id and number; entries in another form are ignored."""
     found = document.get("removals") if isinstance(document, Mapping) else None
     named = (
         (each.get("table_id"), each.get("dataset"))

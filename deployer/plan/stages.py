@@ -1,7 +1,7 @@
 """The stages in which the changes of one table are applied. Pure: the one place that defines their order.
 
-`deployer.plan.diff` returns changes in this order, renderings show them in it, and `deployer.tables.admin` executes
-these values.
+`deployer.plan.diff` returns changes in this order, renderings show them in this order, and `deployer.tables.admin`
+executes the stages.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class DropIndexes:
 
 @dataclass(frozen=True, slots=True)
 class EvolveSchema:
-    """Changes columns in place, all but those that the stages below change."""
+    """Changes columns in place, except those that later stages change."""
 
     changes: tuple[c.ColumnChange, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DropUnique:
-    """Permits rows of equal row keys, which the new keys of a rewrite may make."""
+    """Permits rows with equal row keys, which can result from the new keys of a rewrite."""
 
     changes: tuple[c.SetUnique, ...]
 
@@ -49,22 +49,22 @@ class RewriteTable:
 
 @dataclass(frozen=True, slots=True)
 class SetConstraints:
-    """Sets what rows of the new keys and leaves must fulfil, how long they are kept and which are held."""
+    """Sets the constraints of rows with the new keys and leaves, their retention and their holds."""
 
     changes: tuple[c.Constraint, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class EvolveFormerKeys:
-    """Changes columns that rows are no longer ordered by. Before the rewrite their types define the order."""
+    """Changes columns that no longer order the rows. Before the rewrite their types define the order."""
 
     changes: tuple[c.ColumnChange, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DropColumns:
-    """Drops columns last: no key needs them now, no table or struct is without columns meanwhile, and what fails before
-    this stage has lost no data."""
+    """Drops columns last: no key needs them at this stage, no table or struct is without columns meanwhile, and a
+    failure before this stage loses no data."""
 
     changes: tuple[c.DropColumn, ...]
 
@@ -73,7 +73,7 @@ class DropColumns:
 class BuildIndexes:
     """Builds and renames indexes, and builds again those that a change of their column or a rewrite removed.
 
-    A table that declares indexes has this stage whatever changes.
+    A table that declares indexes always has this stage.
     """
 
     changes: tuple[c.CreateIndex | c.RebuildIndex | c.RenameIndex, ...]
@@ -110,7 +110,7 @@ def stages(changes: Iterable[c.TableAlteration], desired: TableSpec) -> list[Sta
     Within a stage, changes keep their order.
     """
     changes = tuple(changes)
-    if not changes:  # as of most tables of a plan
+    if not changes:  # as for most tables of a plan
         return []
     kept, former = _keys(changes, desired)
     renamed: list[c.RenameTable] = []
@@ -207,10 +207,10 @@ def in_order(changes: Iterable[c.TableAlteration], desired: TableSpec) -> tuple[
 
 
 def _keys(changes: Iterable[c.TableAlteration], desired: TableSpec) -> tuple[frozenset[str], frozenset[str]]:
-    """Returns the row keys that stay row keys, and the columns that rows are ordered by only before; by their new
-    names.
+    """Returns the row keys that stay row keys, and the columns that order the rows only before the rewrite, by their
+    new names.
 
-    A row key that stays counts as a former key too: all changes of its type but a wider one are refused.
+    A row key that stays counts as a former key too, because all changes of its type except a wider type are refused.
     """
     row_keys, sort_keys = desired.row_keys, desired.sort_keys
     for change in changes:

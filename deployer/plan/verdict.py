@@ -10,7 +10,8 @@ from deployer.errors import Position
 
 
 class Enforcement(StrEnum):
-    """`mandatory` violations are refused by `up`, `advisory` ones are only shown, `disabled` rules are not asked."""
+    """The enforcement of a rule: `up` refuses `mandatory` violations, `advisory` ones are only shown, `disabled` rules
+    do not run."""
 
     MANDATORY = "mandatory"
     ADVISORY = "advisory"
@@ -19,9 +20,10 @@ class Enforcement(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One thing that breaks a rule. `at` is the line of the specs that it is about, None when no line is.
+    """A violation of a rule.
 
-    `approved` says who approved it, until when and why; empty without an approval.
+    `at` is the line of the specs that caused it, None when no line did. `approved` has the approver, the end and the
+    reason of an approval; empty without one.
     """
 
     rule: str
@@ -34,13 +36,13 @@ class Violation:
 
     @property
     def status(self) -> str:
-        """`approved`, or else how the rule is enforced."""
+        """`approved`, otherwise the enforcement of the rule."""
         return "approved" if self.approved else self.enforcement.value
 
 
 @dataclass(frozen=True, slots=True)
 class RuleOutcome:
-    """A rule that holds for this stack; `at` is where it is written."""
+    """A rule that holds for this stack; `at` is its place."""
 
     name: str
     enforcement: Enforcement
@@ -53,9 +55,9 @@ _ORDER = ("mandatory", "advisory", "approved")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The verdict of the rules of `policies/`. `ref` is the Git ref that they are from, empty for those of the project.
+    """The verdict of the rules of `policies/`. `ref` is the Git ref of the rules, empty for those of the checkout.
 
-    `notes` are remarks that refuse nothing: approvals that are not used, and what could not be checked.
+    `notes` are remarks that do not refuse anything: unused approvals, and objects that could not be checked.
     """
 
     rules: tuple[RuleOutcome, ...] = ()
@@ -78,5 +80,5 @@ class Verdict:
 
 
 def sorted_violations(violations: Iterable[Violation]) -> tuple[Violation, ...]:
-    """Returns the mandatory first, the approved last; else in the order of the rules."""
+    """Returns the violations: mandatory ones first, approved ones last, otherwise in the order of the rules."""
     return tuple(sorted(violations, key=lambda violation: _ORDER.index(violation.status)))

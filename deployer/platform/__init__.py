@@ -1,5 +1,5 @@
-"""Foundations of the other packages: AWS, files, object storage, processes, SQL, the clock and text. It knows no
-tables.
+"""Foundations of the other packages: AWS, files, object storage, processes, SQL, the clock and text. It does not depend
+on tables.
 
 Every layer above it may import it.
 """

@@ -22,7 +22,7 @@ _NEW_ONLY = _FLAG | {"description": "Check only what the plan creates, adds or r
 
 @dataclass(frozen=True, slots=True)
 class Builtin:
-    """A rule by its options: `properties` of the JSON Schema of its document, and what makes its check of them."""
+    """A rule by its options: `properties` of the JSON Schema of its document, and the function that makes its check."""
 
     summary: str
     properties: Mapping[str, Any]

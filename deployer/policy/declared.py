@@ -22,7 +22,7 @@ KINDS = ("Policy", "Approval")
 
 
 def read_declared(data: bytes, file: str, problems: list[Problem]) -> Iterator[Policy | Approval]:
-    """Yields the rules and approvals of a file that are sound; what is wrong is added to `problems`."""
+    """Yields the valid rules and approvals of a file; faults are added to `problems`."""
     parsed = parse_yaml(data, file)
     problems += parsed.problems
     for document in parsed.documents:
@@ -122,7 +122,7 @@ def _approval(document: Node, properties: Mapping[str, Node], problems: list[Pro
 
 def _date(node: Node | None, problems: list[Problem]) -> dt.date | None:
     if node is None or not isinstance(node.value, str) or not node.value:
-        return None  # said by the shape
+        return None  # reported by the check of the shape
     try:
         if re.fullmatch(r"\d{4}-\d\d-\d\d", node.value):
             return dt.date.fromisoformat(node.value)
@@ -139,7 +139,7 @@ def unknown_rule(approval: Approval, names: tuple[str, ...]) -> Problem:
 
 
 def repeated_name(name: str, at: Position, first: Position) -> Problem:
-    """Returns the problem that two rules have one name, by which approvals refer to one of them."""
+    """Returns the problem that two rules have the same name, by which approvals refer to a rule."""
     return Problem(
         at, f"a second rule is named {name}, as the one at {first}", "give it another `name`", "duplicate-rule"
     )

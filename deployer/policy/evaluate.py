@@ -1,4 +1,4 @@
-"""Asks every rule about a plan, and looks approvals up."""
+"""Evaluates every rule on a plan, and finds approvals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from deployer.policy.rows import Finding, PlanView
 
 
 def evaluate(policies: Policies, plan: PlanView) -> Verdict:
-    """Returns what the rules that hold for the plan's stack say of it. Raises InvalidSpecs with every rule that
+    """Returns the verdict of the rules that hold for the plan's stack. Raises InvalidSpecs with every rule that
     failed."""
     asked = [rule for rule in policies.rules if _holds(rule.stacks, plan.stack)]
     approvals = [approval for approval in policies.approvals if _holds(approval.stacks, plan.stack)]
@@ -62,7 +62,7 @@ def _fits(approval: Approval, rule: Policy, found: Finding) -> bool:
 
 def _violation(rule: Policy, found: Finding, fitting: Sequence[Approval], today: dt.date) -> Violation:
     valid = next((each for each in fitting if today <= each.until), None)
-    message = " ".join(found.message.split())  # one line, whatever a rule says
+    message = " ".join(found.message.split())  # one line, whatever text a rule returns
     if valid is None and fitting:
         last = max(fitting, key=lambda each: each.until)
         message += f" (the approval by {last.by} ended on {last.until})"

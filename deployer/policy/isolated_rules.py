@@ -1,4 +1,4 @@
-"""Rules in Python from the command's side: their process is asked, and what it answers is checked."""
+"""Rules in Python from the command's side: requests to their process, and checks of its answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from deployer.policy.model import NAME, Policy, RuleFailed
 from deployer.policy.rows import Finding, PlanView
 from deployer.policy.view_form import view_to_json
 
-SECONDS = 20.0  #: that one file may take to be run, and one rule to judge a plan
+SECONDS = 20.0  #: seconds for the run of one file, and for one rule to check a plan
 _PATIENCE_SECONDS = 1.0
 RULES_PROCESS = "deployer.policy.rules_process"
 
@@ -32,18 +32,18 @@ class _NoAnswer(Exception):
 
 
 class PythonRules:
-    """The process of all rules in Python of a project. It lives until `close`."""
+    """The process of all Python rules of a project. It runs until `close`."""
 
     def __init__(self, on_line: OnLine, seconds: float = SECONDS) -> None:
         self._process = Isolated(f"{RULES_PROCESS}:main", on_line)
         self._process.channel.seconds = seconds
-        self._is_over = False  #: the process was ended, or ended itself
+        self._is_over = False  #: the process was ended, or ended by itself
         self._view: PlanView | None = None
 
     def load(self, files: Sequence[tuple[Path, str]], problems: list[Problem]) -> dict[str, list[Policy]]:
-        """Returns the rules of each file by the name that users know it by; what is wrong is added to `problems`.
+        """Returns the rules of each file by the file's name for users; faults are added to `problems`.
 
-        No file is run after one that ends the process.
+        After a file that ends the process, no other file is run.
         """
         numbers = iter(range(1 << 31))
         found: dict[str, list[Policy]] = {}
@@ -57,7 +57,7 @@ class PythonRules:
         return found
 
     def close(self) -> None:
-        """Ends the process, after what it printed was shown."""
+        """Ends the process, after its output was shown."""
         self._process.end(_PATIENCE_SECONDS)
 
     def _read(self, document: Any, file: str, numbers: Iterator[int], problems: list[Problem]) -> list[Policy]:
@@ -138,7 +138,7 @@ class PythonRules:
         return json_of(frame)
 
     def _send(self, request: Any) -> None:
-        with suppress(OSError):  # then there is no answer
+        with suppress(OSError):  # then no answer arrives
             self._process.channel.send(json.dumps(request).encode())
 
 

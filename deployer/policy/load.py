@@ -27,12 +27,12 @@ def _to_stderr(line: str) -> None:
 
 
 def load_policies(project: Path, ref: str = "", on_line: OnLine = _to_stderr) -> Policies:
-    """Returns what the files directly in `policies/` declare, by their names. Python files are run, in a process of
-    their own that the result's `close` ends; `on_line` is given what they print.
+    """Returns the rules and approvals of the files directly in `policies/`, in the order of their names.
 
-    `ref` is the Git ref that the project's files are of, which positions name then.
-    Raises InvalidSpecs with every problem: shapes, names that are there twice, approvals of no rule, files that are
-    links out of the project or that cannot be run. InvalidInput when `policies` is not a folder of the project.
+    Python files are run in a separate process, which the result's `close` ends; `on_line` gets their output. `ref` is
+    the Git ref of the project's files, which positions then name. Raises InvalidSpecs with every problem: shapes,
+    repeated names, approvals without a rule, files that are links out of the project or cannot be run. Raises
+    InvalidInput when `policies` is not a folder of the project.
     """
     project = project.resolve()
     folder = project / FOLDER
@@ -80,7 +80,7 @@ def load_policies(project: Path, ref: str = "", on_line: OnLine = _to_stderr) ->
 def _in_order(
     read: Sequence[tuple[Path, str, bytes]], in_python: Mapping[str, Sequence[Policy]], problems: list[Problem]
 ) -> tuple[list[Policy], list[Approval]]:
-    """Rules and approvals in the order of the files."""
+    """Returns rules and approvals in the order of the files."""
     rules: list[Policy] = []
     approvals: list[Approval] = []
     for path, file, data in read:
@@ -100,7 +100,7 @@ def _in_order(
 
 
 def _check_names(rules: Sequence[Policy], approvals: Sequence[Approval], problems: list[Problem]) -> None:
-    broken = bool(problems)  # then names may be missing, and approvals of them are not a second problem
+    broken = bool(problems)  # then names may be missing, and their approvals are not a second problem
     first: dict[str, Position] = {}
     for rule in rules:
         if rule.name in first:

@@ -10,7 +10,7 @@ from deployer.errors import Position, Problem
 from deployer.plan.verdict import Enforcement
 from deployer.policy.rows import Finding, PlanView
 
-#: Names of rules: words in small letters with `-` between them.
+#: form of names of rules: words in small letters with `-` between them
 NAME = r"[a-z][a-z0-9]*(-[a-z0-9]+)*"
 
 
@@ -23,13 +23,13 @@ class Unchecked:
 
 
 Found = Finding | Unchecked
-#: Asks the rule. Raises RuleFailed when the rule itself does not work.
+#: runs the rule; raises RuleFailed when the rule itself fails
 Check = Callable[[PlanView], Iterable[Found]]
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """One rule. `stacks` and `addresses` are globs of where it holds; empty means everywhere."""
+    """One rule. `stacks` and `addresses` are globs of the places where it holds; empty means everywhere."""
 
     name: str
     check: Check
@@ -42,9 +42,9 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """An approval: a violation is accepted, to the end of the day `until` (UTC).
+    """An approval accepts a violation until the end of the day `until` (UTC).
 
-    No column: of any; no stacks: of all.
+    Without a column it holds for any column, without stacks for all stacks.
     """
 
     rule: str
@@ -59,11 +59,11 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """Everything that a `policies/` folder declares, in the order of its files. A context that `close` ends."""
+    """The rules and approvals of a `policies/` folder, in the order of its files. A context that calls `close`."""
 
     rules: tuple[Policy, ...] = ()
     approvals: tuple[Approval, ...] = ()
-    close: Callable[[], None] = lambda: None  #: ends the process of rules in Python, which can be asked until then
+    close: Callable[[], None] = lambda: None  #: ends the process of Python rules, which can run until then
 
     def __enter__(self) -> Policies:
         return self
@@ -73,7 +73,7 @@ class Policies:
 
 
 class RuleFailed(Exception):
-    """A rule that raised or is wrong; carries the problem, with its place in the rule's file."""
+    """A rule raised an error or is wrong. The problem has its place in the rule's file."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem

@@ -28,7 +28,7 @@ RuleFunction = Callable[[PlanView], Iterable[Finding] | None]
 
 @dataclass(frozen=True, slots=True)
 class PythonRule:
-    """A function that `@rule` made a rule of; called, it is the function."""
+    """A rule that `@rule` made from a function; a call of the rule calls the function."""
 
     function: RuleFunction
     name: str

@@ -11,7 +11,7 @@ from deployer.errors import Position
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A violation that a rule found. `column` is a dotted path; `at` the line of the specs that it is about."""
+    """A violation that a rule found. `column` is a dotted path; `at` is the line of the specs that caused it."""
 
     address: str
     message: str
@@ -23,7 +23,7 @@ class Finding:
 class ChangeRow:
     """One change of the plan. `change` is its kind as docs/changes.md lists it, such as `DropColumn`.
 
-    `rows` and `bytes` are what it rewrites or destroys; `sizes_known` is False in `preview --against`. `before` and
+    `rows` and `bytes` are the rewritten or destroyed data; `sizes_known` is False in `preview --against`. `before` and
     `after` are texts: a name, a type, keys with commas between them, else JSON. `added_at` (UTC) is when a column that
     is dropped was added, None when that is unknown. `tags` are the table's as declared, else as they are live.
     `sends_to` are the catalogs beyond the lake that the change begins to publish to: hosts, or `KIND:PLACE`.
@@ -33,7 +33,7 @@ class ChangeRow:
     kind: str  #: `table`, `dataset` or `instance`
     database: str
     name: str
-    action: str  #: what happens to the resource: `create`, `update` or `delete`
+    action: str  #: the action on the resource: `create`, `update` or `delete`
     change: str
     risk: str  #: `safe`, `rewrites`, `external` or `destroys`
     summary: str
@@ -44,10 +44,10 @@ class ChangeRow:
     bytes: int = 0
     sizes_known: bool = True
     added_at: dt.datetime | None = None
-    added_at_is_bound: bool = False  #: the column is older, how much is not kept
+    added_at_is_bound: bool = False  #: the column is older than this; its exact age is not kept
     refused: str | None = None
     sends_to: tuple[str, ...] = ()
-    token_variables: tuple[str, ...] = ()  #: whose tokens are sent there
+    token_variables: tuple[str, ...] = ()  #: variables whose tokens are sent there
     tags: Mapping[str, str] = field(default_factory=dict)
     at: Position | None = None
 
@@ -58,7 +58,7 @@ class ChangeRow:
 
 @dataclass(frozen=True, slots=True)
 class ResourceRow:
-    """One declared instance, table or dataset, changed or not. `is_new`: the plan creates it or gives it its name."""
+    """One declared instance, table or dataset, changed or not. `is_new`: the plan creates it or renames it."""
 
     address: str
     kind: str  #: `table`, `dataset` or `instance`
@@ -85,7 +85,7 @@ class ResourceRow:
 
 @dataclass(frozen=True, slots=True)
 class ColumnRow:
-    """One declared column, or field of one. `is_new`: the plan adds it or gives it its name."""
+    """One declared column, or field of one. `is_new`: the plan adds it or renames it."""
 
     address: str
     database: str
@@ -108,7 +108,7 @@ class ColumnRow:
 
 @dataclass(frozen=True, slots=True)
 class PlanView:
-    """The plan of one stack as rules see it. `now` (UTC) is when it was made; `is_live` is False in `--against`.
+    """The plan of one stack, in the form for rules. `now` (UTC) is when it was made; `is_live` is False in `--against`.
 
     `unreadable` are the addresses of tables that cannot be read, and why: no change to them is planned.
     """

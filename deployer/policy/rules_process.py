@@ -1,6 +1,6 @@
-"""The process that runs rules in Python: it executes the files of `policies/`, and asks their functions about a plan.
+"""The process that runs rules in Python: it executes the files of `policies/`, and calls their functions with a plan.
 
-Nothing here is trusted by the command that started it: the rules can change all of it. Messages are JSON:
+The command that started this process does not trust it, because the rules can change all of it. Messages are JSON:
 
     {"file": [PATH, NAME]}    the answer is what `_loaded` gives
     {"view": …}               the plan; there is no answer
@@ -25,7 +25,7 @@ from deployer.policy.view_form import view_from_json
 
 
 def main(channel: Channel) -> None:
-    """Serves until the command is gone."""
+    """Serves until the command ends."""
     rules: list[tuple[PythonRule, str]] = []
     view: PlanView | None = None
     while (frame := channel.receive()) is not None:
@@ -41,14 +41,14 @@ def main(channel: Channel) -> None:
             rule, file = rules[asked["check"]]
             answer = _asked(rule, file, view)
         sys.stdout.flush()
-        channel.send(json.dumps(answer, default=lambda _: None).encode())  # what is not JSON is not a finding either
+        channel.send(json.dumps(answer, default=lambda _: None).encode())  # a value that is not JSON is not a finding
 
 
 def _loaded(path: Path, file: str, rules: list[tuple[PythonRule, str]]) -> dict[str, Any]:
-    """Returns the rules of a file, which is run, and why it cannot be run. `file` names it to users."""
+    """Runs a file, and returns its rules, or the reason why it cannot be run. `file` is its name for users."""
     module = ModuleType(f"deployer_policies_{path.stem}")
     module.__file__ = str(path)
-    sys.modules[module.__name__] = module  # dataclasses look their module up while they are made
+    sys.modules[module.__name__] = module  # dataclasses look up their module when they are made
     problem: Problem | None = None
     try:
         exec(compile(path.read_bytes(), file, "exec"), module.__dict__)  # noqa: S102 -- the project's own rules

@@ -1,4 +1,4 @@
-"""The JSON Schema of YAML in `policies/`: what documents are checked against, and what editors complete from."""
+"""The JSON Schema of YAML in `policies/`, which checks documents and lets editors complete them."""
 
 from __future__ import annotations
 

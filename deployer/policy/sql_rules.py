@@ -34,8 +34,7 @@ _FIELD = re.compile(r"--\s*([A-Za-z_]+)\s*:\s*(.*?)\s*$")
 
 
 def read_sql_rule(data: bytes, file: str, problems: list[Problem]) -> Policy | None:
-    """Returns the rule of a SQL file; what is wrong with its comment is a problem, its SQL is tried when it is
-    asked."""
+    """Returns the rule of a SQL file. A fault of its comment is a problem; its SQL is checked when the rule runs."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -67,7 +66,7 @@ def read_sql_rule(data: bytes, file: str, problems: list[Problem]) -> Policy | N
 
 
 def _header(text: str, file: str, problems: list[Problem]) -> tuple[dict[str, str], list[str]]:
-    """Returns the fields of the comment in front of the SELECT, and its other lines."""
+    """Returns the fields of the comment before the SELECT, and its other lines."""
     given: dict[str, str] = {}
     description = []
     for number, line in enumerate(text.splitlines(), 1):

@@ -1,4 +1,4 @@
-"""The rows that rules see, made from a plan and the lake that it was made for."""
+"""Makes the rows for rules from a plan and its lake."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from deployer.specs.types.computed import Computed, describe_computed
 from deployer.specs.types.dataset import DatasetSpec
 from deployer.specs.types.types import Column, ColumnType, children, format_type
 
-#: Since when a table has a column, by the table's live address; None when that is unknown.
+#: the time since which a table has a column, by the table's live address; None when it is unknown
 ColumnSince = Callable[[str, c.ColumnPath], Since | None]
 
 _NO_TAGS: Mapping[str, str] = MappingProxyType({})
@@ -31,7 +31,7 @@ _NO_TAGS: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """The resources that the plan creates or names. Paths are with their table's address; fields of `added` are new
+    """The resources that the plan creates or renames. Paths have their table's address; fields of `added` are new
     too."""
 
     resources: frozenset[str]
@@ -46,7 +46,8 @@ class _Names:
 def plan_view(
     plan: Plan, declared: Sequence[Spec], live: LiveLake, stack: str, now: dt.datetime, since: ColumnSince | None
 ) -> PlanView:
-    """`declared` is what the plan turns `live` into; `since` is None where there is no live state to ask."""
+    """Returns the rows of a plan. `declared` is the lake after the plan of `live`; `since` is None where there is no
+    live state."""
     specs = {spec.address: spec for spec in declared}
     names = _new_names(plan, live)
     planned = {resource.address: resource for resource in plan.resources}
@@ -76,7 +77,7 @@ def _new_names(plan: Plan, live: LiveLake) -> _Names:
                 resources.add(address)
                 added.add((address, ()))
             case c.RenameTable(address=address) if address in live.applied:
-                pass  # it gets back the name that it had
+                pass  # it gets its former name back
             case c.CreateInstance(address=address) | c.CreateDataset(address=address) | c.RenameTable(address=address):
                 resources.add(address)
             case c.AddColumn(address=address, column=path):
@@ -130,12 +131,12 @@ def _change_row(
 
 
 def _kept(tags: Mapping[str, str]) -> Mapping[str, str]:
-    """Tags that no rule can change for the next one."""
+    """Returns read-only tags, which a rule cannot change for later rules."""
     return MappingProxyType(dict(tags))
 
 
 def _sides(change: c.Change) -> tuple[str | None, str | None]:
-    """Returns what the change finds and what it leaves, each as one text; None where there is nothing."""
+    """Returns the values before and after the change, each as one text; None where there is none."""
     match change:
         case c.AddColumn(definition=column):
             return None, format_type(column.type)
@@ -256,6 +257,6 @@ def _fields(columns: Sequence[Column], parent: c.ColumnPath) -> Iterator[tuple[c
 
 
 def _place(sources: Mapping[str, Position], path: c.ColumnPath) -> Position | None:
-    """Returns the column's own place, else that of the column that it is in, else the table's."""
+    """Returns the column's own place, otherwise that of the column around it, otherwise that of the table."""
     keys = ["columns." + dotted(path[:length]) for length in range(len(path), 0, -1)]
     return next((sources[key] for key in (*keys, "") if key in sources), None)

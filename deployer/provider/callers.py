@@ -1,10 +1,9 @@
-"""The callers that may use a gRPC server on a loopback port: processes of this user, and no other on the machine.
+"""The callers that may use a gRPC server on a loopback port: only processes of the same user.
 
-Pulumi's protocol has no passwords: engines and plugins tell each other a port, which every user of the machine can
-connect to. On Linux the kernel says to which user each end of a connection belongs. Where both ends are deployer's, the
-caller sends a secret too, which the plugin got in its environment.
-
-Other systems do not say whose a connection is; there only the secret protects a server.
+Pulumi's protocol has no passwords: engines and plugins exchange a port, to which every user of the machine can connect.
+On Linux the kernel reports the user of each end of a connection. Where both ends are deployer's, the caller also sends
+a secret, which the plugin got in its environment. Other systems do not report the user of a connection; there only the
+secret protects a server.
 """
 
 from __future__ import annotations
@@ -24,14 +23,15 @@ TOKEN_KEY = "deployer-token"  # noqa: S105 -- a name; of the metadata of a call
 
 
 class Callers:
-    """Decides about calls to the server at `port`, which is set once the server has one. `token`: what callers send."""
+    """Decides about calls to the server at `port`, which is set when the server has one. `token` is the secret that
+    callers send."""
 
     def __init__(self, token: str = "") -> None:
         self.port = 0
         self._token = token
 
     def refusal(self, context: Any) -> str | None:
-        """Returns why the caller is not allowed; None when it is."""
+        """Returns why the caller is not allowed; None when it is allowed."""
         if self._token:
             sent = next((value for key, value in context.invocation_metadata() or () if key == TOKEN_KEY), "")
             if not hmac.compare_digest(str(sent).encode(), self._token.encode()):
@@ -46,8 +46,8 @@ class Callers:
 
 
 def user_of(peer: str, port: int) -> int | None:
-    """Returns the user whose process has the other end of an open connection to `port` here; None when that is not
-    known.
+    """Returns the user whose process has the other end of an open connection to `port` here; None when the user is
+    unknown.
 
     `peer` is gRPC's form, such as `ipv4:127.0.0.1:40000`.
     """
@@ -59,7 +59,7 @@ def user_of(peer: str, port: int) -> int | None:
 
 
 class Guard(grpc.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
-    """Keeps callers that are not allowed from every method of a server of threads."""
+    """Refuses calls of other users for every method of a server with threads."""
 
     def __init__(self, callers: Callers) -> None:
         self._callers = callers
@@ -88,7 +88,7 @@ class Guard(grpc.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
 
 
 class AsyncGuard(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
-    """Keeps callers that are not allowed from every method of a server of asyncio."""
+    """Refuses calls of other users for every method of a server with asyncio."""
 
     def __init__(self, callers: Callers) -> None:
         self._callers = callers
@@ -108,7 +108,7 @@ class AsyncGuard(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has 
         async def guarded(request: Any, context: Any) -> Any:
             await self._check(context)
             found = method(request, context)
-            if inspect.isawaitable(found):  # it writes its answers itself
+            if inspect.isawaitable(found):  # the method writes its answers itself
                 await found
                 return
             async for each in found:

@@ -1,9 +1,9 @@
 """`pulumi-resource-lake`: serves the provider over gRPC, as the Pulumi CLI starts it.
 
-Argument: the engine's address. Prints the port on stdout and serves on loopback until it is ended, or the process that
-started it is gone: an engine that was killed ends nothing itself. Only processes of the same user may call it
-(`deployer.provider.callers`). Relative roots start from the folder of Pulumi.yaml, which is looked for from where the
-engine starts the plugin upwards.
+Argument: the engine's address. Prints the port on stdout and serves on loopback until it is ended, or until the process
+that started it ends, because a killed engine does not end its plugins. Only processes of the same user may call it
+(`deployer.provider.callers`). Relative roots start from the folder of Pulumi.yaml, which is searched upwards from the
+folder where the engine starts the plugin.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from deployer.provider.resources.kind import UNKNOWN, DiffKind
 from deployer.provider.resources.run_context import Stores
 from deployer.provider.unplanned import UnplannedRun
 
-STATUS_SECONDS = 0.5  #: between two messages of how far one step is
-_LOOK_SECONDS = 0.5  #: between two looks whether the engine is there
+STATUS_SECONDS = 0.5  #: seconds between two messages about the progress of a step
+_LOOK_SECONDS = 0.5  #: seconds between two checks whether the engine still runs
 
 
 def main() -> None:
-    """Serve until the engine ends the process."""
+    """Serves until the engine ends the process."""
     if len(sys.argv) < 2:
         sys.stderr.write("error: this is a Pulumi provider, started by Pulumi with the engine's address\n")
         raise SystemExit(1)
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def _end_with_engine() -> None:
-    """Ends this process soon after the one that started it, in the middle of a step too: steps may be killed."""
+    """Ends this process soon after the one that started it, also during a step: steps may be killed."""
     engine = os.getppid()
 
     def watch() -> None:
@@ -73,11 +73,11 @@ async def _serve(engine_address: str) -> None:
     callers = Callers(os.environ.get(TOKEN_VARIABLE, ""))
     server = grpc.aio.server(options=_GRPC_CHANNEL_OPTIONS, interceptors=[AsyncGuard(callers), _ErrorsInWords()])
     status = _Status(engine_address)
-    # deployer's own runs have a plan, which names what may be deleted, and have asked the policies about it
+    # deployer's own runs have a plan, which names allowed deletions, and have checked it by the policies
     unplanned = UnplannedRun(stores.project_dir, status.warn) if stores.deletions is None else None
     provider = LakeProvider(stores, unplanned)
     provider.on_progress = status
-    servicer = ProviderServicer([], __version__, _Served(provider), engine_address)
+    servicer = ProviderServicer([], __version__, _ServedProvider(provider), engine_address)
     provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)
     callers.port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
@@ -101,8 +101,9 @@ _DIFF_KINDS: Mapping[DiffKind, sdk.PropertyDiffKind] = {
 }
 
 
-class _Served(sdk.Provider):
-    """The provider as the SDK's servicer calls it; work is done in threads, so that its event loop stays free."""
+class _ServedProvider(sdk.Provider):
+    """The provider in the form that the SDK's servicer calls. Work is done in threads, so that the event loop stays
+    free."""
 
     def __init__(self, provider: LakeProvider) -> None:
         self._provider = provider
@@ -114,7 +115,7 @@ class _Served(sdk.Provider):
         return sdk.DiffResponse(changes=False, replaces=[], stables=[], delete_before_replace=False, diffs=[])
 
     async def configure(self, request: sdk.ConfigureRequest) -> sdk.ConfigureResponse:
-        # secrets are taken to be refused: a lake's log and its catalogs keep in clear what declares it
+        # secrets are accepted only to refuse them: a lake's log and its catalogs store declarations in plain text
         return sdk.ConfigureResponse(accept_secrets=True, accept_outputs=False, supports_preview=True)
 
     async def check(self, request: sdk.CheckRequest) -> sdk.CheckResponse:
@@ -201,12 +202,12 @@ def _property(value: Any) -> PropertyValue:
         return PropertyValue(_properties(value))
     if isinstance(value, list | tuple):
         return PropertyValue([_property(item) for item in value])
-    # UNKNOWN stays the string that it is on the wire: the SDK's servicer cannot marshal its own Computed
+    # UNKNOWN stays a string as on the wire: the SDK's servicer cannot marshal its own Computed
     return PropertyValue(float(value) if isinstance(value, int) and not isinstance(value, bool) else value)
 
 
 class _Status:
-    """Tells the engine how far a step is, by messages that take each other's place on its screen, and warnings."""
+    """Reports the progress of a step to the engine, by messages that replace each other on its screen, and warnings."""
 
     def __init__(self, engine_address: str) -> None:
         channel = grpc.insecure_channel(engine_address, options=_GRPC_CHANNEL_OPTIONS)
@@ -226,12 +227,12 @@ class _Status:
         self._log(severity=engine_pb2.WARNING, message=message)
 
     def _log(self, **request: Any) -> None:
-        with suppress(grpc.RpcError):  # an engine that does not listen any more stops nothing
+        with suppress(grpc.RpcError):  # an engine that no longer listens does not stop the step
             self._engine.Log(engine_pb2.LogRequest(**request))
 
 
 class _ErrorsInWords(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
-    """Answers a DeployerError with its words alone; the SDK's servicer would add a traceback to them."""
+    """Answers a DeployerError with its text only; the SDK's servicer would add a traceback."""
 
     async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], details: Any) -> Any:
         handler = await continuation(details)

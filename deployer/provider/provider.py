@@ -1,7 +1,7 @@
-"""The provider `lake` of Pulumi's protocol, on plain values: hands each request to the kind of its resource.
+"""The provider `lake` of Pulumi's protocol, on plain values: it passes each request to the kind of its resource.
 
-Its methods work on the thread that calls them. The embedded engine calls them as they are; `pulumi-resource-lake`
-serves them over gRPC (`deployer.provider.plugin`), each call in a thread of its own.
+Its methods run in the caller's thread. The embedded engine calls them directly; `pulumi-resource-lake` serves them over
+gRPC (`deployer.provider.plugin`), each call in a thread of its own.
 """
 
 from __future__ import annotations
@@ -24,29 +24,28 @@ class Kind(Protocol):
     """The protocol of a kind of resource, which is one module."""
 
     def check(self, news: Properties) -> tuple[Properties, tuple[CheckFailure, ...]]:
-        """Returns the inputs in canonical form, and what makes them none of the kind's."""
+        """Returns the inputs in canonical form, and the reasons why they are not inputs of this kind."""
 
     def faults(self, inputs: Properties) -> tuple[CheckFailure, ...]:
-        """Returns what the rules of specs refuse in canonical inputs."""
+        """Returns the faults that the rules of specs find in canonical inputs."""
 
     def diff(self, olds: Properties, news: Properties) -> Difference:
-        """Returns what differs between the outputs that the resource has and new inputs, by the planner's own
-        comparison."""
+        """Returns the differences between the resource's outputs and new inputs, by the planner's own comparison."""
 
     def preview(self, news: Properties) -> Properties:
-        """Returns the outputs as far as they are known before the resource exists."""
+        """Returns the outputs that are known before the resource exists."""
 
     def create(self, stores: Stores, urn: str, news: Properties, on_progress: OnProgress) -> Resource:
-        """Create the resource, or resume a creation that was interrupted."""
+        """Creates the resource, or resumes an interrupted creation."""
 
     def read(self, stores: Stores, id: str, inputs: Properties) -> Resource | None:
         """Returns the live resource; None when it is gone. `inputs` are empty for an import."""
 
     def update(self, stores: Stores, id: str, news: Properties, on_progress: OnProgress) -> Resource:
-        """Bring the live resource up to `news`."""
+        """Changes the live resource to `news`."""
 
     def delete(self, stores: Stores, urn: str, id: str, outputs: Properties) -> None:
-        """Delete the resource; nothing to do when it is gone."""
+        """Deletes the resource; does nothing when it does not exist."""
 
 
 KINDS: Mapping[str, Kind] = {
@@ -59,20 +58,21 @@ KINDS: Mapping[str, Kind] = {
 class LakeProvider:
     """Instances, tables and datasets as Pulumi resources. Safe for threads.
 
-    Properties are plain JSON values, without secrets: `check` knows which inputs have any, and refuses them.
+    Properties are plain JSON values without secrets: `check` refuses inputs that contain secrets.
     """
 
     def __init__(self, stores: Stores, unplanned: UnplannedRun | None = None) -> None:
-        """`unplanned` judges the run by the project's policies; None where a plan of deployer has been judged."""
+        """`unplanned` checks the run by the project's policies; None where deployer has checked the plan."""
         self.stores = stores
         self._unplanned = unplanned
-        #: Told the URN, what is being done, parts done, of how many, and what these are; set by who runs the provider.
+        #: callback for progress: URN, current work, completed parts, all parts, and their unit; set by the caller
         self.on_progress: Callable[[str, str, int, int | None, str], None] = lambda *_: None
 
     def check(
         self, urn: str, news: Properties, secret: Collection[str] = ()
     ) -> tuple[Properties, tuple[CheckFailure, ...]]:
-        """Returns the inputs in canonical form, and why they are refused. `secret`: inputs that are or hold secrets."""
+        """Returns the inputs in canonical form, and the reasons why they are refused. `secret` are inputs that are or
+        contain secrets."""
         if secret:
             reason = (
                 "it is secret, or holds a secret, and a lake stores its specs without encryption: leave the secret out"
@@ -84,16 +84,16 @@ class LakeProvider:
         if declared is not None and (as_declared := declared.canonical(address_of(urn) or "", news)) is not None:
             return as_declared, ()
         inputs, failures = kind.check(news)
-        if not failures:  # what the specs declare has been through their rules
+        if not failures:  # the rules of specs have checked declared inputs already
             failures = declared.check(address_of(urn) or "", inputs) if declared is not None else kind.faults(inputs)
         return inputs, failures
 
     def diff(self, urn: str, olds: Properties, news: Properties) -> Difference:
-        """Returns what differs between the outputs that the resource has and new inputs."""
+        """Returns the differences between the resource's outputs and new inputs."""
         return _kind(urn).diff(olds, news)
 
     def create(self, urn: str, news: Properties, *, preview: bool = False) -> Resource:
-        """Creates the resource; returns it; in a preview one without an id."""
+        """Creates and returns the resource; in a preview, the resource has no id."""
         kind = _kind(urn)
         if preview:
             return Resource("", news, kind.preview(news))
@@ -104,7 +104,7 @@ class LakeProvider:
         return _kind(urn).read(self.stores, id, inputs)
 
     def update(self, urn: str, id: str, news: Properties, *, preview: bool = False) -> Resource:
-        """Updates the resource; returns it with the new inputs."""
+        """Updates the resource, and returns it with the new inputs."""
         kind = _kind(urn)
         if preview:
             return Resource(id, news, kind.preview(news))
@@ -119,7 +119,8 @@ class LakeProvider:
         kind.delete(self.stores, urn, id, outputs)
 
     def _refusals(self, urn: str, *, deletes: bool = False) -> tuple[str, ...]:
-        """Returns why the policies refuse the run. What they judged is from then on what the program may register."""
+        """Returns why the policies refuse the run. From then on, the program may register only the resources that the
+        policies checked."""
         if self._unplanned is None:
             return ()
         found = self._unplanned.judgement(urn, deletes=deletes)

@@ -1,5 +1,5 @@
-"""The resources as classes for Pulumi programs: `Instance`, `Table` and `Dataset` of the provider `lake`, and all of a
-lake."""
+"""The resources as classes for Pulumi programs: `Instance`, `Table` and `Dataset` of the provider `lake`, and all
+resources of a lake."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class Table(pulumi.CustomResource):
 
 
 class Dataset(pulumi.CustomResource):
-    """A dataset of recordings of `instance`: a record in its log, and Lance tables of what is registered.
+    """A dataset of recordings of `instance`: a record in its log, and Lance tables of the registered recordings.
 
-    Output beside the inputs: `dataset_id`, by which clients of the catalog know it.
+    Output beside the inputs: `dataset_id`, which clients of the catalog use.
     """
 
     dataset_id: pulumi.Output[str]
@@ -61,7 +61,7 @@ class Dataset(pulumi.CustomResource):
 
 
 def stack_values() -> dict[str, str]:
-    """Returns what the stack sets variables of the specs to: `deployer:NAME` of its configuration, as texts, no
+    """Returns the stack's values for variables of the specs: `deployer:NAME` of its configuration, as texts, without
     secrets."""
     own = pulumi.runtime.config.CONFIG.get() or pulumi.runtime.config.get_config_env()
     return {
@@ -72,7 +72,7 @@ def stack_values() -> dict[str, str]:
 
 
 def _options(spec: TableSpec, prefix: str) -> pulumi.ResourceOptions:
-    """A renamed table is the same resource under its former URN."""
+    """Returns the options of a resource. A renamed table has its former URN as an alias."""
     if spec.former_name is None:
         return pulumi.ResourceOptions()
     return pulumi.ResourceOptions(aliases=[pulumi.Alias(name=f"{prefix}{spec.former_name}")])
@@ -88,7 +88,7 @@ class LakeTables:
 
 
 def declare_tables(lake: LakeSpec, needs: Sequence[pulumi.Resource] = (), prefix: str = "") -> LakeTables:
-    """Declare every node of the lake's graph. `needs` must exist before the lake does; `prefix` begins their names in
+    """Declares every node of the lake's graph. `needs` must exist before the lake; `prefix` begins the names in
     Pulumi."""
     instance = Instance(lake.instance, pulumi.ResourceOptions(depends_on=list(needs)), prefix=prefix)
     tables: dict[str, Table] = {}

@@ -1,8 +1,8 @@
 """The verdict of a project's policies on a run that deployer did not plan: a plain `pulumi up`, `preview` or `destroy`.
 
-The verdict is that of `deployer preview`, whose code makes it, from the specs and live state, in a process: planning
-is above the provider. It keeps people from mistakes and not from malice: who runs Pulumi may change the project, and
-the environment, in which `deployer` says that it has asked the policies itself.
+The code of `deployer preview` makes the verdict from the specs and live state, in a separate process, because planning
+is in a layer above the provider. It prevents mistakes, not malice: a user of Pulumi may change the project, and the
+environment, in which `deployer` records that it has checked the policies itself.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from deployer.provider.urn import owner_of
 from deployer.specs.loading.known import lake_from_json
 
 if TYPE_CHECKING:
-    from deployer.provider.resources.declared import Declared
+    from deployer.provider.resources.declared import DeclaredResources
 
 POLICIES = "policies"  #: the folder of policies, beside Pulumi.yaml
-MODULE = "deployer.cli.commands.deploy.unplanned"  #: what the process runs
+MODULE = "deployer.cli.commands.deploy.unplanned"  #: the module that the process runs
 
 
 def has_policies(project: Path) -> bool:
-    """Returns whether something of that name is there, a broken link included: what hides rules is an error."""
+    """Returns whether the folder's name exists, also as a broken link: hidden rules are an error."""
     return os.path.lexists(project / POLICIES)
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """`refusals` say why the run is refused, one sentence each. `declared` is what was judged, which is all that the
-    program may register; None where that is unknown."""
+    """The result of the policies. `refusals` are the reasons why the run is refused, one sentence each. `declared` are
+    the checked resources, which the program may register; None where they are unknown."""
 
     refusals: tuple[str, ...] = ()
-    declared: Declared | None = None
+    declared: DeclaredResources | None = None
 
 
 class UnplannedRun:
-    """Judges the run that a provider's process serves: once, and only where the project has policies.
+    """Checks the run that a provider's process serves, once, and only where the project has policies.
 
-    `warn` is given what is advisory.
+    `warn` gets advisory violations.
     """
 
     def __init__(self, project_dir: Path, warn: Callable[[str], None]) -> None:
@@ -53,9 +53,9 @@ class UnplannedRun:
         self._judgement: Judgement | None = None
 
     def judgement(self, urn: str, *, deletes: bool = False) -> Judgement:
-        """Returns what the policies say, asked when the first resource comes: `urn` says of which stack.
+        """Returns the verdict of the policies, which are evaluated for the first resource; `urn` has the stack.
 
-        `deletes`: the resource is to be deleted. Where nothing was registered before, everything of the stack is.
+        `deletes`: the resource is to be deleted. If nothing was registered before, the run deletes the whole stack.
         """
         with self._lock:
             if self._judgement is None:
@@ -77,9 +77,11 @@ class UnplannedRun:
         except ValueError:
             what = f"the policies could not be evaluated: the process ended with {ran.returncode}"
             return Judgement((f"{what}; `deployer preview` shows why",))
-        from deployer.provider.resources.declared import Declared  # it loads Arrow, which `has_policies` can do without
+        from deployer.provider.resources.declared import (
+            DeclaredResources,  # it loads Arrow, which `has_policies` does not need
+        )
 
         for line in found.get("advice", ()):
             self._warn(line)
         lake = found.get("lake")
-        return Judgement(tuple(found["refusals"]), Declared(lake_from_json(lake)) if lake else None)
+        return Judgement(tuple(found["refusals"]), DeclaredResources(lake_from_json(lake)) if lake else None)

@@ -17,7 +17,8 @@ _URN = re.compile(r"urn:pulumi:[^\s:]+::[^\s:]+::[^\s]+?::[^\s:;,]+")
 
 
 def without_urns(text: str) -> str:
-    """`text` with addresses for the URNs of a lake's resources, and types and names for those of others."""
+    """Returns `text` with addresses in place of the URNs of a lake's resources, and types and names in place of other
+    URNs."""
     return _URN.sub(lambda found: address_of(found[0]) or f"{type_of(found[0])} {found[0].split('::', 3)[3]}", text)
 
 
@@ -29,7 +30,7 @@ def urn_of(project: str, stack: str, address: str) -> str:
 
 
 def owner_of(urn: str) -> str:
-    """`project/stack`, as the state store records who manages a table."""
+    """Returns `project/stack`, the form in which the state store records the owner of a table."""
     prefix, project, _ = urn.split("::", 2)
     return f"{project}/{prefix.rsplit(':', 1)[1]}"
 
@@ -46,8 +47,9 @@ def address_of(urn: str) -> str | None:
 
 
 def is_in_no_cloud(type_: str, *, custom: bool) -> bool:
-    """Returns whether a resource is a provider, or a group of this project's own programs: nothing to show in a plan.
+    """Returns whether a resource is a provider, or a component of this project's own programs, which a plan does not
+    show.
 
-    A program may give a resource any type. A resource with a provider (`custom`) is not a group.
+    A program may give a resource any type. A resource with a provider (`custom`) is not a component.
     """
     return type_.startswith(_PROVIDERS if custom else _GROUPS)

@@ -18,7 +18,7 @@ from deployer.state.model.entities import TableEntry
 from deployer.state.model.services import Run
 from deployer.state.store import StateStore
 
-STOPPING = 10.0  #: seconds in which a process that is asked to end does so, or is killed
+STOPPING = 10.0  #: seconds after which a process that was asked to end is killed
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class LocalRun:
             self.process.kill()
             self.process.wait()
         try:
-            with suppress(Conflict):  # it was started, and is over
+            with suppress(Conflict):  # it was started, and has ended
                 end_queued_run(self.store, self.entry.table_id, self.run.run_id, "CANCELLED", reason="interrupted")
         finally:
             self.stderr.close()
@@ -83,15 +83,14 @@ class LocalRun:
         if code is None:
             return
         error = self.last_error()
-        with suppress(Conflict):  # it was started, and may be over
+        with suppress(Conflict):  # it was started, and may have ended
             reason = f"its process ended with {code} before the run began{f': {error}' if error else ''}"
             end_queued_run(store, self.entry.table_id, self.run.run_id, "FAILED", reason=reason)
 
 
 def start_local_run(store: StateStore, root: str, entry: TableEntry, run: Run) -> LocalRun:
-    """Starts the process of a queued run of that table. SIGTERM stops it as Ctrl-C would.
-
-    Raises OSError when the machine has no room for a process; the run is queued still.
+    """Starts the process of a queued run of that table. SIGTERM stops it like Ctrl-C. Raises OSError when the machine
+    cannot start a process; the run stays queued.
     """
     stderr = tempfile.TemporaryFile()  # noqa: SIM115 -- the process writes to it for as long as it is there
     try:

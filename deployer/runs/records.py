@@ -1,4 +1,4 @@
-"""Runs of table services: any process queues one, and one holder takes it and keeps a lease while it works.
+"""Runs of table services: any process may queue a run; one holder takes it and keeps a lease during the work.
 
 The state store decides races: a queued run is started once, an ended run stays ended, and a holder that lost its run
 gets a Conflict at the next renewal.
@@ -33,9 +33,9 @@ from deployer.state.transactions.services import (
     to_start_run,
 )
 
-LEASE = 60.0  #: seconds; a holder that says nothing for so long is considered dead
+LEASE = 60.0  #: seconds; a holder that does not renew its lease for this time is considered dead
 _BEGUN = "`deployer service runs` shows it"
-LOOK = 1.0  #: seconds between two looks at what is wished of a run
+LOOK = 1.0  #: seconds between two reads of the requests for a run
 
 
 def queue_run(
@@ -81,7 +81,7 @@ def runs_of(state: TableState, service: ServiceKind | None = None) -> list[Run]:
 
 
 class HeldRun:
-    """A run that this process works on. Safe for threads. `run` is as it was last seen."""
+    """A run that this process works on. Safe for threads. `run` is its last read record."""
 
     def __init__(self, store: StateStore, table_id: str, run: Run, holder: str, lease: float, clock: Clock) -> None:
         self._store, self._table_id, self._holder, self._clock = store, table_id, holder, clock
@@ -99,7 +99,8 @@ class HeldRun:
         return to_go_on(self.run_id, self._holder)
 
     def renew(self, progress: Mapping[str, JSON] | None = None) -> Wish | None:
-        """Renews the lease, records the progress and returns the wish. Raises Conflict when the run was lost."""
+        """Renews the lease, records the progress and returns the request for the run. Raises Conflict when the run was
+        lost."""
         with self._lock:
             self._progress = self._progress if progress is None else progress
             started = self._clock.monotonic()
@@ -109,8 +110,9 @@ class HeldRun:
             return self.run.wish
 
     def look(self, progress: Mapping[str, JSON] | None = None) -> Wish | None:
-        """Returns the wish for the run. Meant to be called often: reads the state at most once a second, and renews the
-        lease, which writes to it, only when a third of it is over. Raises Conflict when the run was lost.
+        """Returns the request for the run (`pause`, `cancel` or None). It may be called often: it reads the state at
+        most once a second, and renews the lease, which writes to the state, only after a third of its time. Raises
+        Conflict when the run was lost.
         """
         with self._lock:
             self._progress = self._progress if progress is None else progress
@@ -127,7 +129,7 @@ class HeldRun:
             return self.run.wish
 
     def wait_while_paused(self, progress: Mapping[str, JSON] | None = None) -> Wish | None:
-        """Waits while the wish is `pause`, keeping the lease, and returns `cancel` or None."""
+        """Waits while the request is `pause`, keeping the lease, and returns `cancel` or None."""
         while (wish := self.look(progress)) == "pause":
             self._clock.sleep(LOOK)
         return wish
@@ -144,7 +146,7 @@ class HeldRun:
         with self._lock:
             last = self._progress if progress is None else progress
             update = RunEnded(self.run_id, status, _masked(figures or Figures()), masked(reason), last)
-            # The id settles a repetition after an answer that was lost.
+            # the id detects a repetition after a lost answer
             txn_id = f"end-{self.run_id}-{self._holder}"
             state = self._store.commit(self._table_id, [update], self.requirements(), txn_id=txn_id)
             self.run = find_run(state, self.run_id)
@@ -152,9 +154,9 @@ class HeldRun:
 
     @contextmanager
     def kept(self) -> Iterator[HeldRun]:
-        """Keeps the lease from a thread while the caller is busy with something that cannot call `look`.
+        """Keeps the lease from a thread while the caller does work that cannot call `look`.
 
-        A run that was lost meanwhile raises Conflict from the caller's next call, not here.
+        If the run is lost meanwhile, the caller's next call raises Conflict.
         """
         over = threading.Event()
 
@@ -186,10 +188,10 @@ def start_run(
     log: str | None = None,
     clock: Clock | None = None,
 ) -> HeldRun:
-    """Takes a queued run with a lease of that many seconds. One of several callers gets it.
+    """Takes a queued run with a lease of that many seconds. Only one of several callers gets the run.
 
     Raises Conflict when another holder has it, the service is paused, or a run that it excludes is running. The same
-    `holder` gets it again while its lease holds.
+    `holder` gets it again while its lease is valid.
     """
     clock = clock or Clock()
     state = store.table(table_id)
@@ -240,10 +242,10 @@ def begin_runs(
 
 
 def cancel_run(store: StateStore, table_id: str, run_id: str, *, reason: str = "", author: str | None = None) -> Run:
-    """Ends a queued run, or asks the holder of a running one to end it; one that is over stays as it is."""
+    """Ends a queued run, or asks the holder of a running one to end it; does nothing for an ended run."""
     while True:
         run = find_run(store.table(table_id), run_id)
-        # It may be started or ended in between, each only once.
+        # it may be started or ended meanwhile, each only once
         with suppress(Conflict):
             match run.status:
                 case "QUEUED":

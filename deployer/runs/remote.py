@@ -1,4 +1,4 @@
-"""Runs of services on clusters that are not this machine: the job that the command and the client start there."""
+"""Runs of services on clusters other than this machine: the job that the command and the client start there."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def service_job(
 ) -> RemoteJob:
     """Returns the job that runs a service of `table` (`database.name`) at once, whether the table has it or not.
 
-    With a `run_id` it does that queued run; otherwise it begins one. The `job_id` is random by default.
+    With a `run_id` the job does that queued run; otherwise it begins a new one. The `job_id` is random by default.
     """
     queued = () if run_id is None else (f"--run={run_id}",)
     given = () if options is None else (f"--options={json.dumps(options)}",)
@@ -50,7 +50,7 @@ def service_job(
 
 @dataclass(slots=True)
 class RemoteRun:
-    """A run of a service that a job on a cluster does. Fulfils `wait.RunningWork`."""
+    """A run of a service in a job on a cluster. Implements `wait.RunningWork`."""
 
     store: StateStore
     root: str
@@ -65,21 +65,21 @@ class RemoteRun:
     _answered_at: float = 0.0
 
     def start(self) -> None:
-        """Starts the job. Raises what the cluster raises, such as CallFailed; the run has FAILED then."""
+        """Starts the job. Raises the cluster's errors, such as CallFailed; the run has then FAILED."""
         try:
             self._start()
         except DeployerError as error:
             self._end_queued("FAILED", f"it was not started on cluster {self.cluster.name}: {error}")
             raise
         except BaseException:
-            # A job that began finds the run ended.
+            # a job that began later finds the run ended
             self._end_queued("CANCELLED", "interrupted while it was started")
             raise
 
     def settle(self) -> None:
-        """Ends the run when its job ended without starting it. Looks at the cluster every few seconds.
+        """Ends the run when its job ended without starting it. Reads the job's status every few seconds.
 
-        Raises CallFailed once AWS refuses the status; the job continues.
+        Raises CallFailed when AWS refuses that; the job continues.
         """
         now = self.clock.monotonic()
         if self._started is None or now < self._look_at:

@@ -24,7 +24,7 @@ class RunCancelled(Interrupted):
 
 
 class Outcome(Protocol):
-    """The outcome of the work, as the run record has it."""
+    """The outcome of the work, in the form of the run record."""
 
     @property
     def status(self) -> FinalStatus: ...
@@ -41,8 +41,9 @@ T = TypeVar("T", bound=Outcome)
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """A request for a run. With a `run_id` the run is queued already; else it begins now, whether or not the service is
-    attached. Several requests with the same `new_id` begin one run. `target` and `job` are those of `Run`."""
+    """A request for a run. With a `run_id` the run is queued already; otherwise it begins now, whether or not the
+    service is attached. Several requests with the same `new_id` begin one run. `target` and `job` are those of
+    `Run`."""
 
     run_id: str | None = None
     cause: str = "on demand"
@@ -61,7 +62,7 @@ def as_run(
     work: Callable[[str, OnProgress], T],
     on_progress: OnProgress = no_progress,
 ) -> T:
-    """Does `work`, which gets the run's id and a progress callback, and returns its outcome.
+    """Calls `work` with the run's id and a progress callback, and returns its outcome.
 
     The callback raises RunCancelled when the run is cancelled, waits while it is paused, and raises Conflict when the
     run was lost. Raises Conflict when one of the service is queued or running already. A run
@@ -87,10 +88,11 @@ def as_runs(
     work: Callable[[str, OnProgress], Sequence[T]],
     on_progress: OnProgress = no_progress,
 ) -> Sequence[T]:
-    """Does `work` on several tables as a run on each, all under one id and begun together; returns the outcomes.
+    """Calls `work` for several tables with a run on each, which have one id and begin together; returns the outcomes in
+    the order of the tables.
 
-    The order is that of the tables. Cancelling or pausing one of the runs applies to all of them. Raises as
-    `as_run` does; `asked` has no queued run.
+    Cancelling or pausing one of the runs applies to all of them. Raises the errors of `as_run`; `asked` has no queued
+    run.
     """
     for table_id in table_ids:
         fail_dead_runs(store, table_id)
@@ -122,7 +124,7 @@ def _refuse_paused(store: StateStore, table_id: str, kind: ServiceKind) -> None:
 def _worked(
     runs: Sequence[HeldRun], work: Callable[[str, OnProgress], Sequence[T]], on_progress: OnProgress
 ) -> Sequence[T]:
-    """Does the work and ends each run with its own outcome."""
+    """Runs the work, and ends each run with its own outcome."""
 
     def report_progress(now: Progress) -> None:
         for held in runs:
@@ -151,9 +153,9 @@ def failure_of(failure: BaseException) -> tuple[FinalStatus, str]:
 
 @contextmanager
 def ending_unbegun(store: StateStore, table_id: str, run_id: str) -> Iterator[None]:
-    """Ends a queued run that an error in this context keeps from beginning, such as another run that excludes it.
+    """Ends a queued run when an error in this context prevents its start, such as another run that excludes it.
 
-    Meant for the one process that would start the run. A run that began ends otherwise, and stays as it is.
+    It is for the process that would start the run. A run that began is not changed.
     """
     try:
         yield
@@ -168,12 +170,12 @@ def ending_unbegun(store: StateStore, table_id: str, run_id: str) -> Iterator[No
 
 def _obey(held: HeldRun, now: Progress) -> None:
     progress: dict[str, JSON] = {"doing": now.doing, "done": now.done, "total": now.total, "unit": now.unit}
-    with suppress(CommitTimedOut, OutcomeUnknown):  # another thread keeps the lease and tries again
+    with suppress(CommitTimedOut, OutcomeUnknown):  # another thread keeps the lease, and tries again
         if held.wait_while_paused(progress) == "cancel":
             raise RunCancelled("the run was cancelled", remedy="what it had committed is kept")
 
 
 def _fail(held: HeldRun, failure: BaseException) -> None:
     status, reason = failure_of(failure)
-    with suppress(DeployerError):  # another process ends a run that was lost
+    with suppress(DeployerError):  # another process ends a lost run
         held.finish(status, reason=reason)

@@ -1,4 +1,4 @@
-"""Waits for the end of a run that works in another process, here or on a cluster."""
+"""Waits for the end of a run in another process, on this machine or on a cluster."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from deployer.runs.records import fail_dead_runs, find_run
 from deployer.state.model.services import Run
 from deployer.tables.open_table import OpenTable
 
-POLL = 0.5  #: seconds between two looks unless the caller says otherwise
-LEAST = 0.01  #: seconds between two looks, however short an interval the caller gives
+POLL = 0.5  #: default seconds between two checks
+LEAST = 0.01  #: least seconds between two checks, whatever the caller's interval
 
 
 class TimedOut(DeployerError, TimeoutError):
-    """The run was not over in time; it continues."""
+    """The run did not end in time; it continues."""
 
     kind = "TimedOut"
 
@@ -40,9 +40,10 @@ class RunningWork(Protocol):
 def wait_for(
     table: OpenTable, run: Run, timeout: float | None, poll_interval: float | None, working: RunningWork | None = None
 ) -> Run:
-    """Returns the run once it is over. Raises TimedOut when it is not over in time: it continues.
+    """Waits for the end of the run, and returns it.
 
-    Anything else that ends the waiting, such as Ctrl-C, ends the work too.
+    Raises TimedOut when the run does not end in time; it continues. Any other exception during the wait, such as
+    Ctrl-C, ends the work too.
     """
     try:
         run = _ended(table, run, timeout, poll_interval, working)

@@ -1,6 +1,6 @@
 """Searches of one table: the vectors nearest to a vector, the rows with words, and both together.
 
-It is below `deployer.table`, which offers it as `Table.search`.
+It is a layer below `deployer.table`, which has it as `Table.search`.
 
 `deployer.cli`, `deployer.table` and `deployer.ui` may import it.
 """

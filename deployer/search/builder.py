@@ -1,4 +1,4 @@
-"""The query builder: a search that its methods make more exact, and that then gives rows."""
+"""The query builder: its methods add settings to a search, which then returns rows."""
 
 from __future__ import annotations
 
@@ -48,9 +48,10 @@ _VECTOR: tuple[Kind, ...] = ("vector", "hybrid")
 
 
 class SearchBuilder:
-    """A search of one version of a table. Each method changes it and returns it; `to_…` run it, again each time.
+    """A search of one version of a table. Each method changes the search and returns it; each call of `to_…` runs it.
 
-    A method raises InvalidInput at once for a value that does not fit, or that a search of this kind does not have.
+    A method raises InvalidInput immediately for an invalid value, or a setting that a search of this kind does not
+    have.
     """
 
     def __init__(self, target: SearchTarget, request: Request, vector_column: str | None = None) -> None:
@@ -64,20 +65,20 @@ class SearchBuilder:
         return self._request.kind
 
     def limit(self, limit: int | None) -> Self:
-        """Sets how many rows there are at most, 10 by default. None, for all rows, needs a search without a query."""
+        """Sets the largest number of rows, 10 by default. None, for all rows, needs a search without a query."""
         if limit is None and self._request.kind == "scan":
             return self._with(limit=None)
         return self._with(limit=self._whole("limit", limit))
 
     def offset(self, offset: int) -> Self:
-        """Leaves out so many of the best rows."""
+        """Leaves out this many of the best rows."""
         return self._with(offset=self._whole("offset", offset, least=0))
 
     def where(self, where: str, prefilter: bool = True) -> Self:
-        """Keeps only rows for which the SQL condition is true; a further call adds another condition.
+        """Keeps only rows for which the SQL condition is true; another call adds another condition.
 
-        The condition comes before the search, so that `limit` rows of those that fulfil it are found; with
-        `prefilter=False` it comes after, and leaves fewer.
+        The condition is applied before the search, so that `limit` matching rows are found; with `prefilter=False` it
+        is applied after the search, and leaves fewer rows.
         """
         if not isinstance(where, str):
             raise InvalidInput(
@@ -92,7 +93,7 @@ class SearchBuilder:
     def select(self, columns: Sequence[str] | Mapping[str, str]) -> Self:
         """Selects these columns only, or new ones by name with the SQL of each: `{"km": "miles * 1.609"}`.
 
-        The distance or score is always there too.
+        The distance or score is always included.
         """
         is_list = isinstance(columns, Sequence | Mapping) and all(isinstance(name, str) for name in columns)
         if isinstance(columns, str) or not is_list:
@@ -110,8 +111,8 @@ class SearchBuilder:
         return self._with(row_id=with_row_id)
 
     def distance_type(self, distance_type: str) -> Self:
-        """Sets the metric: `l2`, `cosine` or `dot`, or `hamming` for vectors of uint8. By default, that of the
-        column's index, or l2 without one. An index of another metric is not used."""
+        """Sets the metric: `l2`, `cosine` or `dot`, or `hamming` for vectors of uint8. The default is the metric of the
+        column's index, or l2 without an index. An index of another metric is not used."""
         metric = distance_type.lower() if isinstance(distance_type, str) else distance_type
         if metric not in METRICS:
             raise unknown_choice("the metric", distance_type, METRICS, self._address)
@@ -150,12 +151,12 @@ class SearchBuilder:
         return self._ann("nprobes", nprobes=self._whole("nprobes", nprobes))
 
     def refine_factor(self, refine_factor: int) -> Self:
-        """Reads so many times as many rows, and orders them by their exact distances."""
+        """Reads this many times as many rows, and orders them by their exact distances."""
         return self._ann("refine_factor", refine_factor=self._whole("refine_factor", refine_factor))
 
     def ef(self, ef: int) -> Self:
-        """Sets how many candidates a search of a graph (hnsw) keeps: at least the rows wanted; 1.5 times those
-        by default."""
+        """Sets how many candidates a search of a graph (hnsw) keeps: at least the number of result rows; 1.5 times this
+        number by default."""
         return self._ann("ef", ef=self._whole("ef", ef))
 
     def bypass_vector_index(self) -> Self:
@@ -168,14 +169,14 @@ class SearchBuilder:
         return self._with(indexed_only=True)
 
     def vector(self, vector: Any) -> Self:
-        """Sets the vector of a hybrid search that has a text already."""
+        """Sets the vector of a hybrid search that already has a text."""
         self._require("vector", ("hybrid",))
         values = read_vector(vector, self._address)
         column = self._target.vector_column(self._named_column, len(values))
         return self._with(vector=fitted(values, column, self._target), vector_column=column)
 
     def text(self, text: str) -> Self:
-        """Sets the text of a hybrid search that has a vector already."""
+        """Sets the text of a hybrid search that already has a vector."""
         self._require("text", ("hybrid",))
         words = read_text(text, self._address)
         require_positions(words, self._request.text_columns, self._target)
@@ -186,7 +187,7 @@ class SearchBuilder:
     ) -> Self:
         """Orders the rows by a reranker; `normalize` is how a hybrid search makes distances and scores comparable.
 
-        `query_string` is the query that the reranker is given: the text of the search by default.
+        `query_string` is the query for the reranker: by default the text of the search.
         """
         if self._request.kind not in _RERANKERS:
             raise InvalidInput("a reading without a query has no order to change", where=self._address)
@@ -213,7 +214,7 @@ class SearchBuilder:
         return run(self._complete(), self._target)
 
     def to_batches(self, batch_size: int | None = None) -> pa.RecordBatchReader:
-        """Returns the rows in batches; without a query they come as they are read."""
+        """Returns the rows in batches; without a query, in the order in which they are read."""
         size = None if batch_size is None else self._whole("batch_size", batch_size)
         return batches(self._complete(), self._target, size)
 
@@ -236,7 +237,7 @@ class SearchBuilder:
         return self._target.address
 
     def _complete(self) -> Request:
-        """Returns the search with all that it needs. Raises InvalidInput for a hybrid one without a text or vector."""
+        """Returns the complete search. Raises InvalidInput for a hybrid search without a text or vector."""
         request = self._request
         if request.kind != "hybrid":
             return request

@@ -1,4 +1,4 @@
-"""The vector of a text, by the embedding function that a table declares."""
+"""Computes the vector of a text, by the embedding function that a table declares."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _OTHERWISE = '; query_type="fts" searches the words without it'
 def embedded(text: str, column: str, target: SearchTarget) -> Vector:
     """Returns the vector of the text for that column of vectors.
 
-    The function gets a list of texts and returns a vector for each. Raises Refused for a function that is not trusted,
-    InvalidInput where the column has none, and for one that fails or returns something else.
+    The function gets a list of texts and returns a vector for each. Raises Refused for a function that is not trusted.
+    Raises InvalidInput where the column has no function, or the function fails or returns another value.
     """
     embedding = target.embedding
     if embedding is None or embedding.vector != column:
@@ -28,7 +28,7 @@ def embedded(text: str, column: str, target: SearchTarget) -> Vector:
     function = target.trusted.load(embedding.function, what=what, where=target.address, otherwise=_OTHERWISE)
     try:
         vectors = function([text])
-    except Exception as failure:  # whatever the user's function raises
+    except Exception as failure:  # the user's function may raise any exception
         raise InvalidInput(
             f"{what} `{embedding.function}` failed: {type(failure).__name__}: {failure}",
             where=target.address,

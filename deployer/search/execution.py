@@ -1,4 +1,4 @@
-"""Runs searches: what Lance is asked, and how its results become one table."""
+"""Runs searches: the requests to Lance, and the conversion of its results to one table."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def run(request: Request, target: SearchTarget) -> pa.Table:
 
 
 def batches(request: Request, target: SearchTarget, batch_size: int | None) -> pa.RecordBatchReader:
-    """Returns the same rows, in batches of at most `batch_size`; those of a plain reading come as they are read."""
+    """Returns the same rows, in batches of at most `batch_size`; without a query, in the order in which they are
+    read."""
     if request.kind != "scan":
         found = run(request, target)
         return pa.RecordBatchReader.from_batches(found.schema, iter(found.to_batches(batch_size)))
@@ -61,7 +62,7 @@ def batches(request: Request, target: SearchTarget, batch_size: int | None) -> p
 
 
 def plan(request: Request, target: SearchTarget, *, verbose: bool) -> str:
-    """Returns how Lance would run the search, as text; of a hybrid search both parts."""
+    """Returns how Lance would run the search, as text; for a hybrid search, both parts."""
     parts = {"Vector search": _near(request), "Full-text search": _with_words(request)}
     if request.kind != "hybrid":
         parts = {"": request}
@@ -81,7 +82,7 @@ def _with_words(request: Request) -> Request:
 
 
 def _part(request: Request) -> Request:
-    """Returns all rows that the result is cut out of, with their ids."""
+    """Returns all candidate rows of the result, with their ids."""
     return replace(request, limit=(request.limit or 0) + request.offset, offset=0, row_id=True)
 
 
@@ -112,8 +113,8 @@ def _read(request: Request, target: SearchTarget) -> pa.Table:
 
 
 def _first(reader: pa.RecordBatchReader, count: int) -> pa.Table:
-    """Returns the first rows; the rest is not read. Lance, given a limit, would order the rows of the best score
-    only."""
+    """Returns the first rows; the rest is not read. With a limit, Lance would order only the rows with the best
+    score."""
     found, rows = [], 0
     for batch in reader:
         found.append(batch.slice(0, count - rows))
@@ -124,7 +125,7 @@ def _first(reader: pa.RecordBatchReader, count: int) -> pa.Table:
 
 
 def _scanner(request: Request, target: SearchTarget, batch_size: int | None = None) -> Any:
-    """Lance's scanner for a search that is not hybrid."""
+    """Returns Lance's scanner for a search that is not hybrid."""
     options: dict[str, Any] = {
         "columns": _projection(request, target),
         "disable_scoring_autoprojection": True,
@@ -158,7 +159,9 @@ def _projection(request: Request, target: SearchTarget) -> list[str] | dict[str,
 def _nearest(request: Request, target: SearchTarget) -> dict[str, Any]:
     ann, column = request.ann, request.vector_column
     rows = max(target.rows, 1)
-    wanted = min((request.limit or 0) + request.offset, rows)  # Lance reserves memory for as many, and dies of too many
+    wanted = min(
+        (request.limit or 0) + request.offset, rows
+    )  # Lance reserves memory for this many, and crashes for too many
     metric = ann.metric or target.metric_of(column) or ("hamming" if target.vector_item(column) == "uint8" else "l2")
     nearest: dict[str, Any] = {
         "column": column,
@@ -190,7 +193,7 @@ def _full_text(request: Request) -> dict[str, Any]:
 
 
 def _counted(request: Request, target: SearchTarget) -> dict[str, Any]:
-    """Returns the fragments whose rows count, where some do not."""
+    """Returns the fragments whose rows count, if some rows do not count."""
     without = target.table.without
     if not without:
         return {}
@@ -206,7 +209,7 @@ def _counted(request: Request, target: SearchTarget) -> dict[str, Any]:
 
 @contextmanager
 def _failures(request: Request, target: SearchTarget) -> Iterator[None]:
-    """Raises what Lance reports as a readable error."""
+    """Raises Lance's failures as readable errors."""
     try:
         yield
     except DeployerError:
@@ -223,7 +226,7 @@ def _failures(request: Request, target: SearchTarget) -> Iterator[None]:
 
 
 def _sql_failure(failure: BaseException, request: Request, target: SearchTarget) -> InvalidInput | None:
-    """Returns the error for a failure that is most likely of the SQL of a column; None where no column has SQL."""
+    """Returns the error for a failure that the SQL of a column most likely caused; None where no column has SQL."""
     expressions = [sql for name, sql in (request.columns or {}).items() if name != sql]
     of_storage = refused_by_storage(failure, target.table.location) is not None or is_of_files(failure)
     if not expressions or of_storage:

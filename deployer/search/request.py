@@ -1,4 +1,4 @@
-"""A search as a value: what is searched, and how the rows that are found are chosen and shown."""
+"""A search as a value: the query, and the selection and form of the result rows."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from deployer.specs.yaml.suggestions import one_of
 from deployer.tables.read.scan_plan import Condition
 
 QueryType = Literal["vector", "fts", "hybrid", "auto"]
-Kind = Literal["vector", "fts", "hybrid", "scan"]  #: of a search; `scan` reads rows without a query
+Kind = Literal["vector", "fts", "hybrid", "scan"]  #: the kind of a search; `scan` reads rows without a query
 Metric = Literal["l2", "cosine", "dot", "hamming"]
 QUERY_TYPES: tuple[QueryType, ...] = get_args(QueryType)
 METRICS: tuple[Metric, ...] = get_args(Metric)
-LIMIT = 10  #: rows of a search with a query, unless it says otherwise
-NPROBES = 20  #: partitions that a search reads at least, unless it says otherwise; as LanceDB
+LIMIT = 10  #: default number of rows of a search with a query
+NPROBES = 20  #: default least number of partitions that a search reads, as in LanceDB
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +26,11 @@ class Ann:
     """The use of an index by a vector search. None leaves a setting to Lance."""
 
     metric: Metric | None = None
-    nprobes: int | None = None  #: exactly so many partitions
+    nprobes: int | None = None  #: exact number of partitions
     refine_factor: int | None = None
     ef: int | None = None
-    lower: float | None = None  #: the lowest distance of a row that is found
-    upper: float | None = None  #: distances of rows that are found are below it
+    lower: float | None = None  #: least distance of a result row
+    upper: float | None = None  #: distances of result rows are below this value
     use_index: bool = True
 
 
@@ -43,11 +43,11 @@ class Request:
     vector: Vector | None = None
     vector_column: str = ""
     text_columns: tuple[str, ...] = ()
-    ordering: str | None = None  #: the column that a full-text search orders all rows with the words by
+    ordering: str | None = None  #: the column by which a full-text search orders all rows with the words
     limit: int | None = LIMIT
     offset: int = 0
     condition: Condition | None = None
-    prefilter: bool = True  #: whether the condition comes before the search
+    prefilter: bool = True  #: whether the condition is applied before the search
     columns: Mapping[str, str] | None = None
     row_id: bool = False
     ann: Ann = Ann()
@@ -62,5 +62,5 @@ class Request:
 
 
 def unknown_choice(what: str, value: object, names: tuple[str, ...], where: str) -> InvalidInput:
-    """Returns the error for a value that is not one of those that there are."""
+    """Returns the error for a value that is not one of the allowed ones."""
     return InvalidInput(f"{what} is {value!r}", where=where, remedy=one_of(value, names))

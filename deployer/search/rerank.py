@@ -1,8 +1,8 @@
-"""Rerankers, which give the results of searches another order, and reciprocal rank fusion, the default of hybrid ones.
+"""Rerankers, which reorder the results of searches, and reciprocal rank fusion, the default for hybrid searches.
 
-A reranker is any object with the methods of the searches that it is for; those of LanceDB's rerankers are the same. A
-result is an Arrow table with the column `_rowid`, and `_distance` or `_score`. What a reranker returns has the column
-`_relevance_score` and the best row first.
+A reranker is any object with the methods for its kinds of searches; LanceDB's rerankers have the same methods. A result
+is an Arrow table with the column `_rowid`, and `_distance` or `_score`. A reranker's result has the column
+`_relevance_score`, and the best row first.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Normalize = Literal["score", "rank"]
 class HybridReranker(Protocol):
     """Joins the two results of a hybrid search.
 
-    Distances and scores come scaled to 0 to 1 within each result, or their ranks do.
+    Distances and scores, or their ranks, are scaled to 0 to 1 within each result.
     """
 
     def rerank_hybrid(self, query: str, vector_results: pa.Table, fts_results: pa.Table) -> pa.Table: ...
@@ -89,8 +89,7 @@ def _union(near: pa.Table, with_words: pa.Table) -> pa.Table:
 def fused(
     reranker: HybridReranker, query: str, near: pa.Table, with_words: pa.Table, normalize: Normalize, address: str
 ) -> pa.Table:
-    """Returns the two results of a hybrid search as the reranker joins them, with their own distances and scores
-    again."""
+    """Returns the two results of a hybrid search, joined by the reranker, with their original distances and scores."""
     given = _normalized(near, DISTANCE, normalize), _normalized(with_words, SCORE, normalize)
     result = checked(reranker.rerank_hybrid(query, *given), reranker, address)
     for own, name in ((near, DISTANCE), (with_words, SCORE)):
@@ -102,7 +101,8 @@ def fused(
 
 
 def checked(result: Any, reranker: object, address: str) -> pa.Table:
-    """Returns the result of a reranker. Raises InvalidInput for one that is not a table with `_relevance_score`."""
+    """Returns the result of a reranker. Raises InvalidInput for a result that is not a table with
+    `_relevance_score`."""
     if isinstance(result, pa.Table) and RELEVANCE in result.column_names:
         return result
     found = f"columns {', '.join(result.column_names)}" if isinstance(result, pa.Table) else type(result).__name__

@@ -25,7 +25,7 @@ def search(
 ) -> SearchBuilder:
     """Returns a search of the table; `Table.search` describes the arguments.
 
-    Raises InvalidInput for what does not fit the table, Refused for an embedding function that is not trusted.
+    Raises InvalidInput for arguments that do not fit the table, Refused for an embedding function that is not trusted.
     """
     kind = _kind(target, query, vector_column_name, query_type)
     if ordering_field_name is not None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OpenVersion:
-    """A version of a table's dataset that stays open, so that Lance keeps what it read of its indexes."""
+    """A version of a table's dataset that stays open, so that Lance keeps the read parts of its indexes."""
 
     location: str
     number: int
@@ -51,7 +51,7 @@ class OpenVersion:
 
 @dataclass(frozen=True)
 class SearchTarget:
-    """A table at one state. What it finds is of that state."""
+    """A table at one state. All results belong to that state."""
 
     table: ReadTable
     version: OpenVersion
@@ -61,9 +61,9 @@ class SearchTarget:
     def of(
         table: ReadTable, trusted: TrustedFunctions = NONE_TRUSTED, before: SearchTarget | None = None
     ) -> SearchTarget:
-        """Returns the table as it was opened; `before`, a former state of it, gives what it has open."""
+        """Returns the opened table; it reuses the open version of `before`, a former state of the table."""
         if before is not None and before.table.state is table.state and before.table.entry == table.entry:
-            return before  # it has what it read of its indexes
+            return before  # it keeps the read parts of its indexes
         return SearchTarget(table, _opened(table, before.version if before is not None else None), trusted)
 
     @property
@@ -96,10 +96,10 @@ class SearchTarget:
         )
 
     def vector_column(self, name: str | None, size: int | None = None) -> str:
-        """Returns the column of vectors of that name; without a name, the one that is declared as embedding, the only
-        one, or the only one whose vectors have `size` values.
+        """Returns the column of vectors of that name; without a name, the declared embedding column, the only one, or
+        the only one whose vectors have `size` values.
 
-        Raises InvalidInput for a column that does not hold vectors, and when it is not clear which one is meant.
+        Raises InvalidInput for a column that does not hold vectors, and when several columns are possible.
         """
         if name is not None:
             self.vector_size(name)
@@ -131,8 +131,7 @@ class SearchTarget:
         )
 
     def vector_size(self, name: str) -> int:
-        """Returns how many values the vectors of the column have. Raises InvalidInput for a column that does not hold
-        any."""
+        """Returns the number of values of the column's vectors. Raises InvalidInput for a column without vectors."""
         column = self._column(name)
         if type_remedy("ivf_flat", column.type) is not None:
             of_vectors = listed(path for path, _ in self._of_kind("ivf_flat"))
@@ -150,7 +149,7 @@ class SearchTarget:
         return item.name if isinstance(item, Scalar) else "float32"
 
     def text_columns(self, names: Sequence[str] | None) -> tuple[str, ...]:
-        """Returns the columns that a full-text search reads: those named, else all that have a full-text index.
+        """Returns the columns that a full-text search reads: the named ones, otherwise all with a full-text index.
 
         Raises InvalidInput for a column that does not hold text, and for one without a full-text index.
         """
@@ -227,9 +226,9 @@ def _opened(table: ReadTable, before: OpenVersion | None) -> OpenVersion:
     if before.dataset.version == version:
         return before
     try:
-        dataset = before.dataset.checkout_version(version)  # it shares what Lance has in memory
+        dataset = before.dataset.checkout_version(version)  # it shares Lance's memory
     except BaseException as failure:
         if not is_of_lance(failure):
             raise
-        dataset = table.dataset()  # its errors are readable
+        dataset = table.dataset()  # it raises readable errors
     return OpenVersion(table.location, number, dataset)

@@ -23,7 +23,7 @@ def read_text(query: Any, address: str) -> str:
 
 
 def phrase_of(text: str) -> str | None:
-    """Returns the phrase of a text that is in double quotes; None for words, each of which may be anywhere."""
+    """Returns the phrase of a text in double quotes; None for separate words."""
     text = text.strip()
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else None
 

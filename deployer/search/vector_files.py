@@ -12,12 +12,12 @@ import numpy as np
 from deployer.errors import InvalidInput
 from deployer.platform.files.reading import read_limited
 
-MOST = 16 * 2**20  #: bytes of a file
+MOST = 16 * 2**20  #: largest bytes of a file
 _MAGIC = b"\x93NUMPY"
 
 
 def read_vector_file(path: Path) -> Any:
-    """Returns the numbers of the file, not checked further. Raises InvalidInput for a file that has none."""
+    """Returns the numbers of the file without other checks. Raises InvalidInput for a file without numbers."""
     try:
         data = read_limited(path, MOST)
     except OSError as failure:

@@ -1,4 +1,4 @@
-"""Query vectors: what programs and files give, as values of the type that a column's vectors have."""
+"""Query vectors from programs and files, as values of the type of a column's vectors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from deployer.errors import InvalidInput
 from deployer.search.target import SearchTarget
 
 Vector = npt.NDArray[Any]  #: of one dimension
-_SHOWN = 5  #: positions that a message lists
+_SHOWN = 5  #: at most this many positions are in a message
 _KINDS = "give a list of numbers, a NumPy array of one dimension, or an Arrow array"
 
 
@@ -41,7 +41,7 @@ def read_vector(query: Any, address: str) -> Vector:
 def fitted(values: Vector, column: str, target: SearchTarget) -> Vector:
     """Returns the query vector in the type of the column's vectors.
 
-    Raises InvalidInput when it has another number of values, or values that the type cannot have.
+    Raises InvalidInput when it has another number of values, or values that do not fit the type.
     """
     size = target.vector_size(column)
     if len(values) != size:

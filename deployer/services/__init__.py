@@ -1,4 +1,4 @@
-"""Table services: what they do to tables, savepoints, and the client that manages them.
+"""Table services, savepoints, and the client that manages services.
 
 Every layer above it may import it.
 """

@@ -1,4 +1,4 @@
-"""A table service as one value: its kind, its options, its work, its forecast and what it excludes."""
+"""A table service as one value: its kind, its options, its work, its forecast and the kinds that it excludes."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ class ServiceDefinition(Generic[OptionsT, ResultT]):
     """A table service. Its package defines the one value, and `deployer.services.registry` has all of them.
 
     - `options` reads options in canonical form: sizes in bytes. `deployer.specs.schema.services` has their schema.
-    - `work` does a run, and `result` is the type of what it returns, as a function so that an import stays cheap.
-    - `forecast` describes what the next run would do; it changes nothing and reads no rows.
-    - `pending` has what a run that begins now would rewrite, from the table's state and the number of deleted rows of
-      each fragment. Where it is given, a trigger starts the service only if there is something to rewrite.
+    - `work` does a run, and `result` returns the type of its result; it is a function to keep imports fast. -
+      `forecast` describes the next run; it changes nothing and reads no rows. - `pending` returns what a run that
+      begins now would rewrite, from the table's state and the number of deleted rows of each fragment. Where it is
+      given, a trigger starts the service only if there is something to rewrite.
     - `failure` is the error of a run that ended as FAILED and yet has a result.
     """
 
@@ -65,7 +65,7 @@ class ServiceDefinition(Generic[OptionsT, ResultT]):
 
     @property
     def exclusive_with(self) -> tuple[ServiceKind, ...]:
-        """Kinds of which no run may be running beside one of this. The state store enforces it in each transaction."""
+        """Kinds whose runs exclude runs of this kind. The state store enforces it in each transaction."""
         return EXCLUDES[self.kind]
 
     def run(
@@ -83,8 +83,8 @@ class ServiceDefinition(Generic[OptionsT, ResultT]):
         """Runs the service on `table` (`database.name`, or the name alone when it is the only one) at `root`.
 
         `options` are in canonical form; None takes those of the table's own service. `cluster` is called when the work
-        needs Spark; `asked` names a run that is queued already, or states why one is wanted. Services that commit in
-        portions return what they had committed with status CANCELLED when they are cancelled or interrupted.
+        needs Spark; `asked` names a queued run, or the reason for a new one. Services that commit in portions return
+        their committed work with status CANCELLED when they are cancelled or interrupted.
 
         Raises NotFound, InvalidInput, Refused for an invalid service in the state, Interrupted, Conflict when the
         service or one of `exclusive_with` is running already, and what `failure` returns.
@@ -113,7 +113,7 @@ class ServiceDefinition(Generic[OptionsT, ResultT]):
 
 
 def options_of(state: TableState, kind: ServiceKind, given: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
-    """Returns the given options, else those of the table's own service, else none; in canonical form.
+    """Returns the given options, otherwise those of the table's own service, otherwise none; in canonical form.
 
     Raises InvalidInput for options that this release does not know, and Refused for a service in the state that no spec
     can declare: both may have been stored unchecked.

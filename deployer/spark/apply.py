@@ -1,4 +1,4 @@
-"""Changes of one table applied to another, batch by batch of a stream."""
+"""Applies the changes of one table to another, for each batch of a stream."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 def apply_changes(root: str, table: str) -> Callable[[DataFrame, int], None]:
     """Returns a function for `foreachBatch` that makes the same changes to the table `database.name` at `root`.
 
-    The table needs unique row keys, by which rows are found. For each key, the last change of a batch counts: rows that
-    are gone are deleted in one commit, the others are merged in another. A batch that is repeated, after a crash, does
-    the same again and so changes nothing.
+    The table needs unique row keys, by which rows are found. For each key, the last change of a batch counts: deleted
+    rows are deleted in one commit, the others are merged in another.
 
-    Raises InvalidInput for a table without unique row keys, NotFound for one that is not there.
+    A batch that is repeated after a crash makes the same changes, and so has no effect. Raises InvalidInput for a table
+    without unique row keys, NotFound for a table that does not exist.
     """
     opened = open_to_change(root, table)
     try:
@@ -54,7 +54,7 @@ def apply_changes(root: str, table: str) -> Callable[[DataFrame, int], None]:
 
 
 def _last_of_each(batch: DataFrame, keys: tuple[str, ...]) -> DataFrame:
-    """Returns the last change of each key. A version that has a key twice, deleted and inserted, leaves it there."""
+    """Returns the last change of each key. A key that a version both deletes and inserts exists afterwards."""
     from pyspark.sql import Window, functions
 
     order = functions.col(VERSION).desc(), (functions.col(CHANGE) == DELETE).asc()

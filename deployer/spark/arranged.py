@@ -15,7 +15,7 @@ def arranged(frame: DataFrame, root: str, table: str, partitions: int | None = N
 
     Spark writes a DataFrame in the partitions that it has. Where the rows of each are spread over all leaves, every
     task writes a file into every leaf. `partitions` is their number; Spark chooses it by default, by the size of the
-    rows. A table without row keys has the DataFrame as it is. Raises NotFound for a table that is not there.
+    rows. For a table without row keys, the DataFrame is unchanged. Raises NotFound for a table that does not exist.
     """
     opened = open_table(root, table).opened
     try:

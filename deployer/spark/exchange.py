@@ -1,4 +1,4 @@
-"""Rows of a table in the Arrow types in which Spark takes them from Python. No value is changed silently."""
+"""Converts rows of a table to the Arrow types that Spark takes from Python. No value is changed silently."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _FAILURES = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, Va
 
 
 def exchanged(batch: pa.RecordBatch, target: pa.Schema, address: str, *, truncates: bool = False) -> pa.RecordBatch:
-    """Returns the batch in the types of `target`, which has its columns in the order that Spark has them in.
+    """Returns the batch in the types of `target`, which has the columns in Spark's order.
 
-    `truncates`: digits of times below a microsecond, which Spark cannot hold, are cut off. Raises InvalidInput for a
+    `truncates`: digits of times below a microsecond, which Spark cannot hold, are removed. Raises InvalidInput for a
     value that the target's type cannot hold.
     """
 

@@ -13,7 +13,7 @@ from deployer.services.savepoints.read_lease import HOLD
 from deployer.specs.types.column_names import split_names
 from deployer.specs.yaml.suggestions import nearest
 
-#: What each option means, for its documentation. Spark compares names of options in any letter case.
+#: the meaning of each option, for its documentation; Spark compares names of options in any letter case
 OPTIONS: Mapping[str, str] = {
     "root": "The lake: a path or `s3://bucket/prefix`. Required.",
     "path": "The table, `database.name`; the argument of `load`.",
@@ -57,8 +57,8 @@ _SYNONYMS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """The options of a reading. `at` is a version or a time, as `Table.scan` takes it; `ranges` and `keys` are
-    texts yet, since only the table says what they mean. `lease` is None for a reading without one."""
+    """The options of a read. `at` is a version or a time, as for `Table.scan`. `ranges` and `keys` are unparsed texts,
+    because only the table determines their meaning. `lease` is None for a read without a lease."""
 
     root: str
     table: str
@@ -130,7 +130,7 @@ def _unknown(name: str) -> InvalidInput:
 
 
 def absolute_root(root: str) -> str:
-    """Returns the root as processes in other folders find it."""
+    """Returns the root as an absolute path or URI, for processes in other folders."""
     return root if "://" in root else str(Path(root).absolute())
 
 

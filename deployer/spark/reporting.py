@@ -1,4 +1,4 @@
-"""Errors of users as Spark prints them."""
+"""Users' errors in the form that Spark prints."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ def in_options(text: str) -> str:
 
 
 def reports_errors(function: Callable[P, R]) -> Callable[P, R]:
-    """Makes Spark print a user's error with the names of its options, and without the calls inside of deployer that led
-    to it."""
+    """Makes Spark print a user's error with the names of its options, and without deployer's stack trace."""
 
     @wraps(function)
     def reporting(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -38,16 +38,18 @@ if TYPE_CHECKING:
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
-#: Bytes of an Arrow batch at most. Below the largest number Spark adds up all columns of a batch after each row.
+# : Bytes of an Arrow batch at most. for any value but the largest number, Spark adds up all columns of a batch after
+# each row
 BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 UNLIMITED = str(2**31 - 1)
 
 
 def register(spark: SparkSession, *, narrow_rows: bool = False) -> None:
-    """Makes `spark.read.format("deployer")` known to the session, and lets Spark pass filters where its release can.
+    """Registers `spark.read.format("deployer")` with the session, and lets Spark pass filters where its release
+    supports it.
 
-    `narrow_rows`: rows of DataFrames in this session have a few kilobytes at most. Arrow batches that Spark hands to
-    Python then have 10,000 rows, of whatever size, which makes writes faster. The Python of the session's workers needs
+    `narrow_rows`: rows of DataFrames in this session have at most a few kilobytes. Arrow batches from Spark to Python
+    then have 10,000 rows, whatever their size, which makes writes faster. The Python of the session's workers needs
     deployer, as in jobs that deployer starts.
     """
     spark.dataSource.register(_source_for(spark))
@@ -61,7 +63,7 @@ class DeployerDataSource(DataSource):
     """A table of a lake, at one version: the newest when the DataFrame is loaded, unless its options name another. With
     the option `since`, the changes of the table.
 
-    `tasks` is the number of tasks that a reading of little is divided into.
+    `tasks` is the number of tasks of a small read.
     """
 
     tasks = TASKS
@@ -75,7 +77,7 @@ class DeployerDataSource(DataSource):
     @freezes_modules
     @reports_errors
     def schema(self) -> StructType:
-        """Returns the columns that are read. Spark asks once, when a DataFrame is loaded, and keeps this object for
+        """Returns the columns to read. Spark calls this once, when a DataFrame is loaded, and keeps this object for
         queries."""
         options = ReadOptions.of(self.options)
         if options.since is not None:
@@ -87,8 +89,7 @@ class DeployerDataSource(DataSource):
     @freezes_modules
     @reports_errors
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Returns the reader of one query. Raises InvalidInput for a `schema` of the user's that does not fit the
-        table."""
+        """Returns the reader of one query. Raises InvalidInput for a user's `schema` that does not fit the table."""
         options = ReadOptions.of(self.options)
         if options.since is not None:
             checked_range(options, stream=False)
@@ -100,8 +101,8 @@ class DeployerDataSource(DataSource):
 
     @freezes_modules
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """Returns the reader of a stream of changes; for options that do not fit, one that raises at the first call:
-        Spark 4.3 hides what this method raises behind an error of its own."""
+        """Returns the reader of a stream of changes; for invalid options, a reader that raises at the first call,
+        because Spark 4.3 replaces errors of this method by its own."""
         try:
             return self._stream_reader(schema)
         except DeployerError as error:
@@ -127,8 +128,8 @@ class DeployerDataSource(DataSource):
 
 
 def _source_for(spark: SparkSession) -> type[DeployerDataSource]:
-    """Returns the data source for a session. A local one has a task for each core, as of Spark's own files: to start a
-    task takes as long as to read a few columns of 16 MB. A cluster may get more cores than it has when a session
+    """Returns the data source for a session. A local session has a task for each core, as for Spark's own files:
+    starting a task takes as long as reading a few columns of 16 MB. A cluster may get more cores after the session
     begins."""
     context = getattr(spark, "sparkContext", None)  # sessions of Spark Connect have none
     if context is None or not context.master.startswith("local["):
@@ -173,7 +174,7 @@ class TableReader(DataSourceReader):
 
     @freezes_modules
     def pushFilters(self, filters: list[Any]) -> list[Any]:  # noqa: N802 (Spark's name)
-        """Takes what Lance can judge of the filters; Spark judges all of them again."""
+        """Converts the filters that Lance can apply; Spark applies all of them again."""
         schema = arrow_schema(self._snapshot.columns)
         self._conditions = tuple(conditions(filters, schema, truncates=self._options.truncates))
         return filters
@@ -181,7 +182,7 @@ class TableReader(DataSourceReader):
     @freezes_modules
     @reports_errors
     def partitions(self) -> Sequence[InputPartition]:
-        """Returns the tasks. Only fragments that can have rows of all conditions are among them."""
+        """Returns the tasks, which have only fragments that can contain matching rows."""
         names = [column.name for column in self._columns]
         found = tasks(self._snapshot, self._options, names, self._conditions, self._tasks)
         return [TablePartition(task) for task in found]

@@ -1,8 +1,8 @@
 """The types of tables as Spark's types, and back. The mapping is the same on all releases of Spark from 4.0.
 
 Spark has no unsigned integers, half floats, UUIDs, vectors and no decimals of more than 38 digits; its times of day are
-off by default. Such a type becomes the smallest one of Spark that holds all its values, else text. A column's metadata
-in Spark names its own type, by which `column_of` finds it again.
+off by default. Such a type becomes the smallest type of Spark that holds all its values, otherwise text. A column's
+metadata in Spark names the original type, which `column_of` restores.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ _BACK: Mapping[str, str] = {  # by the name of Spark's type, since not every rel
 
 
 def spark_schema(columns: Sequence[Column]) -> spark.StructType:
-    """Returns the columns as Spark has them, with descriptions as comments."""
+    """Returns the columns as Spark's columns, with descriptions as comments."""
     return spark.StructType([_field(column) for column in columns])
 
 
@@ -95,7 +95,7 @@ def _field(column: Column) -> spark.StructField:
 
 
 def spark_type(column_type: ColumnType) -> spark.DataType:
-    """Spark's type for values of the type."""
+    """Returns Spark's type for values of the type."""
     match column_type:
         case Scalar("decimal128" | "decimal256", (int(digits), int(scale))):
             return spark.DecimalType(digits, scale) if _is_decimal(digits, scale) else spark.StringType()

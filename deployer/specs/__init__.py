@@ -1,4 +1,4 @@
-"""YAML specs to frozen models: shape, references and types are checked, and every problem has its place.
+"""Reads YAML specs into frozen models: checks shape, references and types, and reports every problem with its place.
 
 Every layer above it may import it.
 """

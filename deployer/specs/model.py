@@ -1,7 +1,7 @@
 """The declared lake as frozen values: what the specs say after includes and schemas are resolved.
 
-`sources` maps a property's path (`"row_keys"`, `"columns.carrier.type"`, `""` for the whole) to the place that
-declared it; it takes no part in equality, so two specs are equal when they declare the same.
+`sources` maps a property's path (`"row_keys"`, `"columns.carrier.type"`, `""` for the whole) to the place that declared
+it; it does not count for equality, so two specs are equal when they declare the same.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class StateBackend:
 
 @dataclass(frozen=True, slots=True)
 class ObjectLock:
-    """For how long S3 keeps every version of an object: `mode` is `governance` or `compliance`."""
+    """The time for which S3 keeps every version of an object: `mode` is `governance` or `compliance`."""
 
     mode: str
     days: int
@@ -80,7 +80,7 @@ class AwsSettings:
 
 @dataclass(frozen=True, slots=True)
 class InstanceSpec:
-    """A lake: where it lives, what computes for it."""
+    """A lake: its root, its state store and its clusters."""
 
     name: str
     root: str
@@ -90,7 +90,9 @@ class InstanceSpec:
     clusters: tuple[Cluster, ...] = ()  #: by name
     tags: Mapping[str, str] = field(default_factory=dict)
     notify: tuple[str, ...] = ()  #: e-mail addresses that are notified of failed runs
-    aws: AwsSettings = field(default=AwsSettings(), compare=False)  #: of the stack's resources, not of the lake itself
+    aws: AwsSettings = field(
+        default=AwsSettings(), compare=False
+    )  #: tags of the stack's resources, not of the lake itself
     sources: Sources = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -106,7 +108,7 @@ class Storage:
     max_rows_per_file: int = 1_048_576
     max_bytes_per_file: int = 1_073_741_824
     stable_row_ids: bool | None = None  #: None: on for tables without row keys, off for tables with them
-    keep_replaced_for: str = "7d"  #: how long a dataset stays after a rewrite took its place, in canonical form
+    keep_replaced_for: str = "7d"  #: how long a dataset is kept after a rewrite replaced it, in canonical form
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +135,15 @@ class Embedding:
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """The conditions under which a service runs by itself: any one is enough. The others count since its last run."""
+    """The conditions under which a service runs by itself; one is enough. Conditions other than the schedule count from
+    its last run."""
 
     schedule: str | None = None  #: a cron expression of five fields
-    timezone: str = "UTC"  #: of the schedule
+    timezone: str = "UTC"  #: the time zone of the schedule
     commits: int | None = None
     rows: int | None = None
     bytes: int | None = None
-    small_files: int | None = None  #: how many the table has
+    small_files: int | None = None  #: number of small files of the table
     deleted_share: float | None = None  #: of the rows in the table's files
 
 
@@ -150,7 +153,7 @@ class ServiceSpec:
 
     kind: str  #: one of `service_schema.KINDS`, such as `COMPACT`
     trigger: Trigger | None = None  #: None: on demand only
-    cluster: str | None = None  #: None: the one that jobs of the table have otherwise
+    cluster: str | None = None  #: None: the default cluster of the table's jobs
     options: Mapping[str, object] = field(default_factory=dict)
     unsafe_raw: bool = False
 
@@ -195,21 +198,21 @@ class TableSpec:
     row_keys: tuple[str, ...] = ()
     sort_keys: tuple[str, ...] = ()
     split_points: tuple[tuple[KeyValue, ...], ...] = ()
-    max_rows_per_leaf: int | None = None  #: leaves with more rows are split after a load; None: only when asked
+    max_rows_per_leaf: int | None = None  #: leaves with more rows are split after a load; None: only by hand
     description: str = ""
     online: bool = True
     deletion_protection: bool = True
     storage: Storage = Storage()
-    renamed_from: str | None = None  #: `database.name` or `name` before; takes part in planning, not in equality
+    renamed_from: str | None = None  #: former `database.name` or `name`; it counts for planning, not for equality
     tags: Mapping[str, str] = field(default_factory=dict)
     indexes: tuple[IndexSpec, ...] = ()  #: by name
     services: tuple[ServiceSpec, ...] = ()  #: one of a kind, in the order of `service_schema.KINDS`
-    unique: bool = False  #: no two rows have the same row keys: loads refuse or skip rows whose keys are there
+    unique: bool = False  #: two rows may not have the same row keys: loads refuse or skip rows with existing keys
     embedding: Embedding | None = None
     retention: Retention | None = None  #: None: rows never expire
     holds: tuple[Hold, ...] = ()  #: by name
     retain_changes: str | None = None  #: how long changes can be read, in canonical form; None: as long as versions are
-    view: ViewSpec | None = None  #: how the rows are made of other tables; None: they are loaded
+    view: ViewSpec | None = None  #: how the rows are computed from other tables; None: they are loaded
     sources: Sources = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -222,7 +225,7 @@ class TableSpec:
 
     @property
     def former_name(self) -> str | None:
-        """The `database.name` that `renamed_from` means, of the same database unless it says; None without it."""
+        """The `database.name` that `renamed_from` means, by default in the same database; None without it."""
         if not self.renamed_from:
             return None
         return self.renamed_from if "." in self.renamed_from else f"{self.database}.{self.renamed_from}"
@@ -230,7 +233,7 @@ class TableSpec:
 
 @dataclass(frozen=True, slots=True)
 class Lake:
-    """Everything that one set of specs declares: exactly one instance, its tables, views among them, and its datasets
+    """Everything that one set of specs declares: exactly one instance, its tables (including views), and its datasets
     of recordings."""
 
     instance: InstanceSpec

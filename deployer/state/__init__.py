@@ -35,7 +35,7 @@ def open_store(root: str | Path) -> StateStore:
 
 
 def open_reader(root: str | Path) -> StateReader:
-    """Opens the state store to read it: nothing is written, not even by SQLite, and no right to write is needed."""
+    """Opens the state store for reading: nothing is written, not even by SQLite, and no write permission is needed."""
     if _is_on_s3(root):
         from deployer.state.open_s3 import open_on_s3_to_read
 
@@ -49,7 +49,8 @@ def open_reader(root: str | Path) -> StateReader:
 
 
 def create_store(root: str | Path, options: Mapping[str, object] | None = None, *, instance: str = "") -> StateStore:
-    """Returns the state store of the instance at `root`, made when there is none. Safe to repeat and to race.
+    """Returns the state store of the instance at `root`, and makes it when there is none. It may be repeated, and run
+    concurrently.
 
     `options` are those of the spec's `state`: for a root on S3 the `table`, `region` and `endpoint` of DynamoDB. The
     table is named after `instance` and the root unless it is declared, and made unless it is there.
@@ -62,7 +63,7 @@ def create_store(root: str | Path, options: Mapping[str, object] | None = None, 
     store = _store(folder, create=True)
     try:
         store.instance()
-    except NotFound:  # its removal was begun and never ended
+    except NotFound:  # its removal began and did not end
         store.close()
         remove_store(root)
         store = _store(folder, create=True)
@@ -70,9 +71,9 @@ def create_store(root: str | Path, options: Mapping[str, object] | None = None, 
 
 
 def remove_store(root: str | Path) -> None:
-    """Removes the state of the instance at `root` forever; nothing to do when there is none.
+    """Removes the state of the instance at `root` permanently; does nothing when there is none.
 
-    All logs are closed first, so that a writer that still has the store open cannot commit to what is being removed.
+    All logs are closed first, so that a writer that still has the store open cannot commit during the removal.
     """
     from deployer.state.model.entities import INSTANCE_LOG
 

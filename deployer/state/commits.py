@@ -1,4 +1,4 @@
-"""The commit loop: stage, check, put; on a lost race read what came between, check again, try again."""
+"""The commit loop: stage, check, put; after a lost race read the newer entries, check again, try again."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ class _StagedCommit:
 
 @dataclass(slots=True)
 class _Trial:
-    """One transaction's attempts so far. `doubt` was sent, and may be written yet; `cause` says why that is unknown."""
+    """One transaction's attempts so far. `doubt` was sent, and may still be written; `cause` is the reason for the
+    doubt."""
 
     logs: Sequence[str]
     timeout: float

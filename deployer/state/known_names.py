@@ -1,8 +1,9 @@
-"""The names of tables, columns and services in little time: what was known at a version of a log, and what came since.
+"""The names of tables, columns and services, found quickly from the known names at a version of a log and the newer
+entries.
 
-Shell completion asks for names at each press of a key, and to open a state takes longer than people wait. Here the
-entries that a log has since a known version are looked at; where these may change names in a way that only the state's
-own rules can tell, or the log no longer has the known version, the caller reads the state itself.
+Shell completion needs names at each key press, and opening a state is too slow for that. This module reads the entries
+since a known version. Where these may change names in a way that only the state's own rules can evaluate, or the log no
+longer has the known version, the caller reads the state itself.
 """
 
 from __future__ import annotations

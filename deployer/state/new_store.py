@@ -1,7 +1,7 @@
-"""Makes a state store from whole logs or from an export. From logs in one go: a process that dies leaves no store or a
-whole one.
+"""Makes a state store from whole logs or from an export. From logs it is made in one step: a process that dies leaves
+no store or a complete one.
 
-What was there is moved aside, never removed: it may show what damaged it.
+The former store is moved aside, never removed: it may show the cause of the damage.
 """
 
 from __future__ import annotations

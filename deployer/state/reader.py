@@ -1,4 +1,4 @@
-"""Reading the states of an instance, and nothing else: what a preview, a query or a report needs."""
+"""Reads the states of an instance without writing, for previews, queries and reports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class StateReader:
-    """One instance's state, which is read and never changed: nothing is written where it is kept, not even a lock.
+    """Read-only access to one instance's state: nothing is written to its storage, not even a lock.
 
     Safe for threads and processes; states are immutable values.
     """

@@ -1,4 +1,4 @@
-"""The state store: commits transactions. Who only reads states needs a StateReader (see `reader`)."""
+"""The state store, which commits transactions. For reading alone, use a StateReader (see `reader`)."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ class StateStore(StateReader):
         return self._backend.transaction_logs
 
     def flush(self) -> None:
-        """Makes durable what was committed before, by whomever. Raises OutcomeUnknown when the disk refuses."""
+        """Makes all earlier commits of any process durable. Raises OutcomeUnknown when the disk refuses."""
         self._backend.flush()
 
     def turn(self, log: str, would_do: Callable[[], bytes] | None = None) -> AbstractContextManager[Ticket]:
@@ -180,7 +180,7 @@ class StateStore(StateReader):
         return self._backend.turn_at(checked_log(log), would_do)
 
     def pause(self, lost: int) -> None:
-        """Waits a random while after this many lost races (from 1), as commits do, before one looks again."""
+        """Waits a random time after this many lost races (from 1), as commits do, before the next attempt."""
         LOST_RACE.wait(lost, self._clock)
 
     def remove_log(self, log: str) -> None:

@@ -1,6 +1,7 @@
-"""Tables as programs use them: `connect(root).open_table(name)`, after Geneva's and LanceDB's `Table`.
+"""Tables for programs:
 
-It offers as methods what the packages below do.
+`connect(root).open_table(name)`, modelled on Geneva's and LanceDB's `Table`. Its methods call the packages of lower
+layers.
 
 Programs import it; no other package may import it.
 """

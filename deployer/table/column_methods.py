@@ -1,4 +1,4 @@
-"""The methods of a table that write values of columns beside the rows that are there."""
+"""The methods of a table that write values of columns for existing rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The indexes of a table as LanceDB's calls ask for them: which parts they are built in, and by what."""
+"""Builds the indexes that LanceDB's calls request: the number of parts, and the place of the build."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from deployer.tables.open_table import OpenTable
 
-VECTOR_COLUMN_NAME = "vector"  #: LanceDB's name of the column that has vectors
+VECTOR_COLUMN_NAME = "vector"  #: LanceDB's name of the vector column
 _MIB = 1024 * 1024
 
 

@@ -1,7 +1,7 @@
-"""An open table, as all methods of `Table` have it.
+"""An open table, the common state of all methods of `Table`.
 
-The contract has more than twenty methods in one class. They are in one class for each subject, whose common state is
-here, and `deployer.table.table.Table` has them all.
+The contract has more than twenty methods in one class. There is one class for each subject;
+`deployer.table.table.Table` combines them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Upkeep of a table in one call: COMPACT, indexes and CLEAN, as runs of these services."""
+"""Maintenance of a table in one call: COMPACT, indexes and CLEAN, as runs of these services."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from deployer.tables.open_table import OpenTable
 
 @dataclass(frozen=True, slots=True)
 class KeptVersion:
-    """A version that a clean-up left, and the reason: its age, or what needs it."""
+    """A version that a clean-up kept, and the reason: its age, or a user of the version."""
 
     version: int
     why: str
@@ -110,7 +110,7 @@ def _check_age(table: OpenTable, name: str, age: object) -> None:
 
 
 def _work_in_progress(table: OpenTable) -> str:
-    """Returns what may have files that no version has yet; empty where nothing is known to."""
+    """Returns the work that may have files without a version; empty where none is known."""
     state = table.state
     found = [f"commit of job {job}" for job in state.intents]
     found += [f"run {run.run_id} of {run.service}" for run in state.runs.values() if run.is_open]

@@ -1,4 +1,4 @@
-"""A name of a table that other processes understand: they open the table by it, and what is recorded beside it."""
+"""A reference to a table for other processes: by it they open the table, and the records beside it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from deployer.tables.open_table import open_entry
 if TYPE_CHECKING:
     from deployer.state.model.entities import TableEntry
 
-SYSTEM_TABLES = ("jobs", "errors")  #: what is recorded beside a table, and can be read as one
+SYSTEM_TABLES = ("jobs", "errors")  #: records beside a table that can be read as tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class TableReference:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointStore:
-    """The checkpoints that jobs have left of a table; a job that is done has none."""
+    """The checkpoints of jobs on a table; a completed job has none."""
 
     root: str
     table_id: str

@@ -1,4 +1,4 @@
-"""Arguments of changes of rows that a program may give with another type: refused by name, before anything is read."""
+"""Checks of the types of arguments for changes of rows, which name the wrong argument before anything is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The API of tables: create, change, write, read, inspect and verify them, and adopt what exists.
+"""The API of tables: create, change, write, read, inspect and verify tables, and adopt existing datasets.
 
 Every layer above it may import it.
 """

@@ -1,4 +1,4 @@
-"""Adds small batches of rows to one table, again and again: the Python API for writers that have rows in memory."""
+"""Adds many small batches of rows to one table: the Python API for writers with rows in memory."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
 LISTED = 20  #: how many bad rows an error lists
-ATTEMPTS = 10  #: how often rows are compared again because others added some with the same keys meanwhile
+ATTEMPTS = 10  #: how often rows are compared again because others added rows with the same keys meanwhile
 
 
-Appendable = Any  #: what `as_arrow` takes
+Appendable = Any  #: the types that `as_arrow` takes
 
 
 def as_arrow(rows: Appendable, where: str) -> pa.Table | pa.RecordBatch:
-    """Returns rows of a DataFrame (pandas, polars) or a list of dicts as an Arrow table; Arrow's own are returned as
-    they are.
+    """Returns rows of a DataFrame (pandas, polars) or a list of dicts as an Arrow table; Arrow's own types are returned
+    unchanged.
 
     The index of a pandas DataFrame is left out. Raises InvalidInput for anything else, and for values without a type.
     """
@@ -67,7 +67,7 @@ def as_arrow(rows: Appendable, where: str) -> pa.Table | pa.RecordBatch:
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """The table that rows are written for, and what follows from its state alone."""
+    """The table that rows are written to, and values derived from its state."""
 
     opened: OpenTable
     layout: Layout
@@ -94,15 +94,15 @@ class Appender:
     def append(
         self, rows: Appendable, job_id: str | None = None, on_duplicate: Literal["reject", "skip"] = "reject"
     ) -> AppendResult:
-        """Adds all rows as one version, or none. With a `job_id` that was done before, nothing is added.
+        """Adds all rows as one version, or none. For a `job_id` that was committed before, nothing is added.
 
-        Where the table's row keys are unique, `on_duplicate="skip"` leaves rows out whose keys are there.
+        Where the table's row keys are unique, `on_duplicate="skip"` leaves out rows with existing keys.
 
         `rows` are an Arrow table or batch, a DataFrame of pandas or polars, or a list of dicts.
 
-        Columns are matched by name and cast where no value changes; missing ones take their default, else null. Raises
-        Refused for rows that do not fit or whose keys are there, InvalidInput for columns that do not and for rows of
-        other kinds; Conflict when the table was changed meanwhile: `refresh` and append again.
+        Columns are matched by name and cast where no value changes; missing columns take their default, otherwise null.
+        Raises Refused for rows that do not fit or have existing keys, InvalidInput for columns that do not fit and for
+        rows of other kinds; Conflict when the table was changed meanwhile: `refresh` and append again.
         """
         self._target.opened.refuse_view()
         table = as_arrow(rows, self._target.opened.address)
@@ -120,8 +120,8 @@ class Appender:
         raise CommitTimedOut("other processes keep adding rows with the same keys", where=self._target.opened.address)
 
     def _opened(self) -> LanceDataset:
-        """Returns the dataset at the version of the state, which is read again when others committed and cleaned that
-        away."""
+        """Returns the dataset at the version of the state, which is read again when others committed and removed that
+        version."""
         for _ in range(ATTEMPTS):
             try:
                 return self._dataset or self._target.opened.dataset()
@@ -173,8 +173,8 @@ class Appender:
     def _written(
         self, dataset: LanceDataset, rows: pa.Table | pa.RecordBatch, unique: UniqueLoad | None
     ) -> tuple[list[WrittenFragment], int]:
-        """Returns the rows as uncommitted fragments, those of each leaf apart, and how many duplicates were left
-        out."""
+        """Writes the rows as uncommitted fragments, separately for each leaf; returns them and the number of duplicates
+        that were left out."""
         layout, ranges, splitter = self._target.layout, self._target.ranges, self._target.splitter
         opened = self._target.opened
         checked = [*self._checked(opened, rows)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,6 +21,7 @@ from deployer.specs.serialized.specs import storage_from_json
 from deployer.specs.types.arrow import arrow_schema, columns_of
 from deployer.specs.types.types import format_type
 from deployer.specs.types.view import HIDDEN
+from deployer.specs.yaml.suggestions import nearest
 from deployer.state import open_store
 from deployer.state.model.declared_properties import VIEW
 from deployer.state.model.entities import TableEntry, TableState
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReadTable:
-    """A table at one state, to be read. All that it returns is of that state; `refreshed` reads again.
+    """A table at one state, to be read. All its results belong to that state; `refreshed` reads again.
 
-    What Lance has and the log lacks is in the state as it would be recorded. `without` are fragments of the dataset
-    whose rows do not count (see `as_recorded.CurrentState`).
+    Commits that Lance has and the log lacks are in the state as they would be recorded. `without` are fragments of the
+    dataset whose rows do not count (see `as_recorded.CurrentState`).
     """
 
     store: StateReader
@@ -72,7 +72,7 @@ class ReadTable:
 
     @cached_property
     def key_columns(self) -> tuple[Column, ...]:
-        """The columns of the row keys. Raises Corrupt for recorded row keys that the table's columns cannot be."""
+        """The columns of the row keys. Raises Corrupt for recorded row keys that do not fit the table's columns."""
         return self._columns_of("row_keys", self.state.properties.row_keys)
 
     @property
@@ -82,7 +82,7 @@ class ReadTable:
 
     @property
     def sort_keys(self) -> tuple[str, ...]:
-        """The columns of the sort keys. Raises Corrupt for recorded sort keys that the table's columns cannot be."""
+        """The columns of the sort keys. Raises Corrupt for recorded sort keys that do not fit the table's columns."""
         return tuple(column.name for column in self._columns_of("sort_keys", self.state.properties.sort_keys))
 
     def _columns_of(self, setting: str, keys: Sequence[str]) -> tuple[Column, ...]:
@@ -104,12 +104,12 @@ class ReadTable:
 
     @property
     def splits(self) -> list[tuple[KeyValue, ...]]:
-        """The keys that part the leaves, ascending."""
+        """The keys that separate the leaves, ascending."""
         return [decode_key(self.kinds, leaf.lower) for leaf in self.state.leaves()[1:]]
 
     def dataset(self, version: int | None = None) -> LanceDataset:
-        """Returns the dataset at the recorded version, or at the one given. Raises NotFound when that was cleaned
-        away."""
+        """Returns the dataset at the recorded version, or at the one given. Raises NotFound when that version was
+        removed."""
         return open_dataset(self.location, self.state.lance_version if version is None else version)
 
     def layout(self) -> Layout:
@@ -128,7 +128,7 @@ class ReadTable:
         )
 
     def refuse_view(self) -> None:
-        """Raises Refused for a view, whose rows nothing but a refresh writes."""
+        """Raises Refused for a view, whose rows only a refresh writes."""
         if VIEW in self.state.properties.declared:
             name = self.entry.full_name
             raise Refused(
@@ -161,7 +161,7 @@ def read_entry(store: StateReader, root: str, entry: TableEntry) -> ReadTable:
 
 def _read(store: StateReader, root: str, entry: TableEntry, state: TableState) -> ReadTable:
     seen = as_recorded(store, root, entry, state)
-    live_table(seen.entry, seen.state)  # raises Corrupt where what is recorded is not a table's
+    live_table(seen.entry, seen.state)  # raises Corrupt where the record is not that of a table
     return ReadTable(store, root, seen.entry, seen.state, seen.without)
 
 
@@ -218,8 +218,8 @@ def find_entry(entries: Iterable[TableEntry], name: str) -> TableEntry:
             remedy=f"give one of {', '.join(entry.full_name for entry in named)}",
         )
     known = [entry.full_name for entry in active] + [entry.name for entry in active]
-    near = difflib.get_close_matches(name, known, 1)
+    near = nearest(name, known)
     raise NotFound(
         f"there is no table {name!r}",
-        remedy=f"did you mean {near[0]!r}?" if near else "`deployer tables` lists the tables",
+        remedy=f"did you mean {near!r}?" if near else "`deployer tables` lists the tables",
     )

@@ -88,8 +88,8 @@ class OpenedDataset:
 
 @dataclass
 class DatasetsView:
-    """The datasets of one lake, for several threads. Reads through `store`, and writes nothing. What was read of a
-    dataset is kept, and only what came since is read again."""
+    """The datasets of one lake, for several threads. Reads through `store`, and writes nothing. Read data of a dataset
+    is cached, and only newer data is read again."""
 
     store: StateReader
     root: str
@@ -100,7 +100,7 @@ class DatasetsView:
         self._segments = dict[str, tuple[DatasetRecord, pa.Table]]()
 
     def prepare(self) -> None:
-        """Reads what the first page needs, so that it comes as fast as later ones. What fails, the pages say."""
+        """Reads the data for the first page, so that it is as fast as later ones. Pages report failures."""
         with suppress(DeployerError):
             self.datasets()
 
@@ -165,7 +165,7 @@ class DatasetsView:
         return record
 
     def _lines(self, record: DatasetRecord, index: DatasetIndex) -> pa.Table:
-        """Returns a row for each segment, by name, which is computed once for a version of the layers."""
+        """Returns a row for each segment, by name; it is computed once for each version of the layers."""
         with self._lock:
             kept = self._segments.get(record.dataset_id)
             if kept is not None and kept[0].layers == record.layers and kept[0].created_at == record.created_at:

@@ -1,5 +1,5 @@
-"""The data of the lake that the pages show: read once for each version of its state, and kept until the state moves
-on."""
+"""The data of the lake for the pages: it is read once for each version of the state, and cached until the state
+changes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from deployer.tables.open_table import ReadTable, find_entry, read_entry
 PAGE = 100  #: tables of one page
 FOUND = 50  #: tables and columns that a search shows
 _KEPT = 2_000  #: values of the cache
-_FRESH = 10_000  #: milliseconds for which what depends on the time is kept
+_FRESH = 10_000  #: milliseconds for which time-dependent values are cached
 
 T = TypeVar("T")
 
@@ -88,7 +88,7 @@ class LakeView:
         self._watch = Watch(store, root)
 
     def prepare(self, now: dt.datetime) -> None:
-        """Reads what the first pages need, so that they come as fast as later ones. What fails, the pages say."""
+        """Reads the data for the first pages, so that they are as fast as later ones. Pages report failures."""
         with suppress(DeployerError):
             names = [line.name for line in self.tables().tables if line.summary is not None]
             self.search("a")
@@ -156,7 +156,8 @@ class LakeView:
             return self._watch.look(round(now.timestamp() * 1000))
 
     def reason(self, table: WatchedTable, status: ServiceStatus) -> str:
-        """Returns why a service is not well, without the reason of a failed run that may have sensitive values."""
+        """Returns why a service is not healthy, without the reason of a failed run, which may contain sensitive
+        values."""
         if status.failed and status.label == "FAILED" and protected_columns(self.store, table.state):
             return REASON
         return status.why
@@ -176,7 +177,7 @@ class LakeView:
         return found[:FOUND], len(found)
 
     def _once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Returns the value of the key, made once; the ones used last are kept."""
+        """Returns the value of the key, which is made once; the most recently used values are cached."""
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)

@@ -1,4 +1,4 @@
-"""The pages: which path shows what."""
+"""The pages and their paths."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ _STYLES = ("page.css", "lake.css", "changes.css", "ui.css")
 
 @dataclass(frozen=True)
 class Site:
-    """The content of the pages: the lake, where it is declared, and whether runs may be queued and cancelled."""
+    """The content of the pages: the lake, the place of its declaration, and whether runs may be queued and
+    cancelled."""
 
     lake: LakeView
     workspace: Workspace
@@ -151,7 +152,7 @@ class _Pages:
         return self._page("rows.html.j2", request, status, **values)
 
     async def runs(self, request: Request) -> Response:
-        """Answers with the newest runs and how far they are, which a table's page asks for again and again."""
+        """Answers with the newest runs and their progress, which a table's page requests regularly."""
         name = request.path_params["name"]
         services = await run_in_threadpool(self._site.lake.services, name, dt.datetime.now(dt.UTC))
         return self._page("runs_part.html.j2", request, **_runs(services, name))
@@ -179,7 +180,7 @@ class _Pages:
         return self._page("dataset.html.j2", request, **values, **_shown(found.runs, _runs_of_dataset(found.name)))
 
     async def dataset_runs(self, request: Request) -> Response:
-        """Answers with the newest runs of a dataset's maintenance, which its page asks for again and again."""
+        """Answers with the newest runs of a dataset's maintenance, which its page requests regularly."""
         name = request.path_params["name"]
         runs = await run_in_threadpool(self._site.datasets.runs, name)
         return self._page("runs_part.html.j2", request, **_shown(runs, _runs_of_dataset(name)))
@@ -315,7 +316,7 @@ def _runs_of_dataset(name: str) -> str:
 
 
 def _shown(runs: Sequence[Run], address: str) -> dict[str, Any]:
-    """Returns what the newest runs need to be shown, and to be asked for again at an address."""
+    """Returns the values for the newest runs, including the address to request them again."""
     shown = runs[:SHOWN_RUNS]
     is_working = any(run.is_open for run in shown)
     return {
@@ -328,7 +329,7 @@ def _shown(runs: Sequence[Run], address: str) -> dict[str, Any]:
 
 
 def _asked(request: Request) -> tuple[str, int]:
-    """Returns the words that names are to have, and the number of the first line of a page."""
+    """Returns the words to find in names, and the number of the first line of a page."""
     return request.query_params.get("words", ""), _number(request.query_params.get("from", "0"))
 
 

@@ -1,8 +1,8 @@
 """The checks that each request passes before a page is made, and the headers that each answer has.
 
 On Linux, only processes of the server's own user get an answer. The Host header must be the server's own, so that no
-web page reads the answers by a name that leads here (DNS rebinding), and requests that other sites cause are refused. A
-POST needs the token that the server's own pages have. No header allows other sites anything.
+web page reads the answers through its own name for this machine (DNS rebinding). Requests that other sites cause are
+refused. A POST needs the token of the server's own pages. No header gives other sites access.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Results that take long to make, such as a plan: made on request, one at a time, and kept with their time."""
+"""Slow results, such as a plan: they are made on request, one at a time, and cached with their time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Results:
             return self._found[kind]
 
     def start(self, kind: str) -> None:
-        """Begins to make the result in a thread of its own, unless it is being made already."""
+        """Starts to make the result in a thread of its own, unless it is being made."""
         with self._lock:
             before = self._found[kind]
             if before.running:
@@ -54,7 +54,7 @@ class Results:
                 errors = tuple(map(str, failure.problems))
             except DeployerError as failure:
                 errors = (str(failure),)
-            except Exception as failure:  # the page reports it; a thread has no other way to
+            except Exception as failure:  # the page reports it; a thread cannot report it otherwise
                 errors = (f"{type(failure).__name__}: {failure}",)
             result = Result(False, dt.datetime.now(dt.UTC), value, errors)
         with self._lock:

@@ -1,4 +1,4 @@
-"""The first rows of a table that hold a condition or have words, each value cut to what a page can show."""
+"""The first rows of a table that match a condition or contain words; values are shortened for a page."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def preview_rows(opened: ReadTable, where: str, words: str, limit: int = ROWS) -
     """Reads at most `limit` rows: those that hold the SQL condition `where`, or have `words` by a full-text index.
 
     Both may be empty. Raises InvalidInput for a condition or for words that do not fit the table, and Refused for a
-    condition on sensitive values. Sensitive columns are not read, and words are not looked for in them.
+    condition on sensitive values. Sensitive columns are not read, and not searched for words.
     """
     if where and words:
         raise InvalidInput("words and a condition are given", where=opened.address, remedy="give one of them")
@@ -92,7 +92,7 @@ def preview_rows(opened: ReadTable, where: str, words: str, limit: int = ROWS) -
 
 
 def _refuse_protected(where: str, protected: Collection[str], opened: ReadTable) -> None:
-    """Raises Refused for a condition that names a column with hidden values: its rows would tell them."""
+    """Raises Refused for a condition that names a column with hidden values, because its result would reveal them."""
     named = {alike(name) for name in names_in(where)}
     if found := next((name for name in sorted(protected) if alike(name) in named), None):
         raise Refused(

@@ -1,4 +1,4 @@
-"""Runs of services: how far they are, and those that a page may queue and cancel, where `--allow-runs` is given."""
+"""Runs of services: their progress, and queueing and cancelling runs from a page, where `--allow-runs` is given."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ ACTIONS = ("queue", "cancel")
 
 
 def describe_run(run: Run) -> str:
-    """Returns how far an open run is: `writing: 1,200 of 3,400 rows (35%)`; empty where it has not said yet."""
+    """Returns the progress of an open run: `writing: 1,200 of 3,400 rows (35%)`; empty where it has not reported
+    any."""
     doing, done, total, unit = (run.progress.get(name) for name in ("doing", "done", "total", "unit"))
     if isinstance(doing, str) and isinstance(done, int):
         return describe_progress(doing, done, total if isinstance(total, int) else None, str(unit or ""))
@@ -24,7 +25,7 @@ def describe_run(run: Run) -> str:
 
 
 def share_of_run(run: Run) -> int | None:
-    """Returns how much of an open run is done, in percent; None where it is not known."""
+    """Returns the completed share of an open run, in percent; None where it is unknown."""
     done, total = run.progress.get("done"), run.progress.get("total")
     return min(100 * done // total, 100) if isinstance(done, int) and isinstance(total, int) and total > 0 else None
 

@@ -1,4 +1,5 @@
-"""The server: one process, on loopback, until it is interrupted. Connections of others and of slow clients end."""
+"""The server: one process, on loopback, until it is interrupted. Connections of other users and of slow clients are
+closed."""
 
 from __future__ import annotations
 
@@ -18,19 +19,19 @@ from deployer.ui.pages import Site, make_app
 from deployer.ui.protection import Protection
 
 HOST = "127.0.0.1"
-PATIENCE = 10.0  #: seconds in which a client has to send the next request or form, and to take some of an answer
+PATIENCE = 10.0  #: seconds for a client to send the next request or form, and to read some of an answer
 _CONNECTIONS = 64  #: that may be open at once; more get 503
 
 
 class Connection(H11Protocol):
-    """A connection that ends where its client sends or takes nothing of use for `PATIENCE` seconds.
+    """A connection that is closed when its client does not send or read for `PATIENCE` seconds.
 
-    A connection of another user ends at once, so that it takes none of the connections that may be open.
+    A connection of another user is closed immediately, so that it does not count for the limit of connections.
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._answered: Any = None  #: the request that was there when the connection was looked at
+        self._answered: Any = None  #: the request at the last check of the connection
         if IS_USER_KNOWN and not self._is_of_this_user():
             transport.abort()
         else:
@@ -75,7 +76,7 @@ def server(site: Site, port: int) -> uvicorn.Server:
     config = uvicorn.Config(
         Protection(make_app(site), port),
         log_config=None,
-        log_level="critical",  # the page says what failed
+        log_level="critical",  # the page reports the failure
         access_log=False,
         lifespan="off",
         ws="none",

@@ -1,4 +1,4 @@
-"""Materialized views: tables whose rows are those of a query over other tables, and which a refresh keeps so.
+"""Materialized views: tables with the rows of a query over other tables, which refreshes update.
 
 Every layer above it may import it.
 """

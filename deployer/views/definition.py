@@ -13,7 +13,7 @@ from deployer.platform.sql.select import canonical_select
 from deployer.platform.storage.envelope import RECOVERY
 from deployer.state.model.entities import JSON, TableProperties
 
-VIEW = "view"  #: the name of a view's definition in what is declared of a table
+VIEW = "view"  #: the property of a table's declaration that has a view's definition
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +30,17 @@ class ViewDefinition:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of what decides the rows: the query, however it is written, and the functions."""
+        """A hash of the query (in canonical form) and the functions, which determine the rows."""
         told = json.dumps([canonical_select(self.query), dict(self.functions)], sort_keys=True)
         return hashlib.sha256(told.encode()).hexdigest()
 
     def to_json(self) -> dict[str, JSON]:
-        """Returns what is stored; `of_json` reads it."""
+        """Returns the stored form; `of_json` reads it."""
         return {"query": self.query, "functions": dict(self.functions), "max_staleness": self.max_staleness}
 
     @staticmethod
     def of_json(stored: JSON, where: str) -> ViewDefinition:
-        """Returns a stored definition. Raises Corrupt, naming `where`, for what is not one."""
+        """Returns a stored definition. Raises Corrupt, naming `where`, for another value."""
         match stored:
             case {"query": str(query), "functions": Mapping() as functions, "max_staleness": int() | None as most}:
                 return ViewDefinition(query, {str(name): str(value) for name, value in functions.items()}, most)
@@ -49,14 +49,15 @@ class ViewDefinition:
 
 
 def view_definition(properties: TableProperties, where: str = "view") -> ViewDefinition | None:
-    """Returns the definition of a view from what is declared of it; None for a table that is not a view."""
+    """Returns the definition of a view from its declaration; None for a table that is not a view."""
     stored = properties.declared.get(VIEW)
     return None if stored is None else ViewDefinition.of_json(stored, where)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceVersion:
-    """The version of a source that a refresh read: of its state, and of its dataset number `dataset` in Lance."""
+    """The version of a source that a refresh read: the version of its state, and that of its dataset number `dataset`
+    in Lance."""
 
     table_id: str
     state_version: int
@@ -65,9 +66,8 @@ class SourceVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class Reflected:
-    """The inputs that the rows of a view are the result of: the query's fingerprint, and its sources at one point in
-    time.
+class ReflectedInputs:
+    """The inputs of a view's rows: the query's fingerprint, and its sources at one point in time.
 
     `log_version` is the version of the instance's log at that point.
     """
@@ -77,17 +77,17 @@ class Reflected:
     sources: tuple[SourceVersion, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Returns what a refresh's commit and its job carry; `of_json` reads it."""
+        """Returns the form for a refresh's commit and its job; `of_json` reads it."""
         sources = [[each.table_id, each.state_version, each.dataset, each.lance_version] for each in self.sources]
         return {"fingerprint": self.fingerprint, "log_version": self.log_version, "sources": sources}
 
     @staticmethod
-    def of_json(stored: JSON, where: str) -> Reflected:
-        """Returns what a commit or a job carries. Raises Corrupt, naming `where`, for anything else."""
+    def of_json(stored: JSON, where: str) -> ReflectedInputs:
+        """Returns the inputs from a commit or a job. Raises Corrupt, naming `where`, for another value."""
         match stored:
             case {"fingerprint": str(fingerprint), "log_version": int(version), "sources": list(sources)}:
                 try:
-                    return Reflected(fingerprint, version, tuple(SourceVersion(*each) for each in sources))
+                    return ReflectedInputs(fingerprint, version, tuple(SourceVersion(*each) for each in sources))
                 except TypeError:
                     pass
         raise Corrupt("what the view reflects cannot be read", where=where, remedy=RECOVERY)

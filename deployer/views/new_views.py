@@ -1,4 +1,4 @@
-"""Creates materialized views from what programs give `create_materialized_view`, which nothing has checked yet."""
+"""Creates materialized views from the unchecked arguments of `create_materialized_view`."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def create(
     max_staleness: dt.timedelta | None,
     description: str,
 ) -> OpenTable:
-    """Creates the view, as `Connection.create_materialized_view` says. The packages of its functions are stored once
-    all else is checked."""
+    """Creates the view for `Connection.create_materialized_view`. The packages of its functions are stored after all
+    other checks."""
     _check_types(name, query, udfs, row_keys, max_staleness)
     database, dot, short = name.rpartition(".")
     packed = {each: pack(function) for each, function in (udfs or {}).items()}

@@ -56,7 +56,7 @@ CASES: dict[str, tuple[dict[str, str], int, str]] = {
         3,
         "it has no tag owner (the approval by jane ended on 2020-12-31)",
     ),
-    "kept": ({"floats_sql": NO_FLOATS}, 0, "1 rule of this checkout; nothing breaks them"),
+    "kept": ({"floats_sql": NO_FLOATS}, 0, "1 rule of this checkout; no violations"),
 }
 
 

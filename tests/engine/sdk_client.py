@@ -13,7 +13,15 @@ import pulumi
 from pulumi.provider.experimental import provider as sdk
 from pulumi.provider.experimental.property_value import Computed, PropertyValue, ResourceReference
 
-from deployer.engine.interfaces.provider import Checked, Diffed, Features, Invoked, Live, OnStepProgress, ProviderFailed
+from deployer.engine.interfaces.provider import (
+    CheckedInputs,
+    Features,
+    InputsDiff,
+    Invoked,
+    Live,
+    OnStepProgress,
+    ProviderFailed,
+)
 from deployer.engine.project.project import text_of
 from deployer.engine.values.assets import hashed
 from deployer.engine.values.property_paths import DiffKind
@@ -50,10 +58,10 @@ class SdkClient:
         self.resumes_creates = bool(getattr(provider, "resumes_creates", True))
         self.on_progress: OnStepProgress = lambda *_: None
 
-    def check_config(self, urn: str, olds: Properties, news: Properties) -> Checked:
+    def check_config(self, urn: str, olds: Properties, news: Properties) -> CheckedInputs:
         return self._check(self._provider.check_config, urn, olds, news, b"")
 
-    def diff_config(self, urn: str, olds: Properties, news: Properties) -> Diffed:
+    def diff_config(self, urn: str, olds: Properties, news: Properties) -> InputsDiff:
         request = sdk.DiffRequest(urn, "", self._map(olds), self._map(news), [])
         return _diffed(self._call(self._provider.diff_config, request))
 
@@ -65,7 +73,7 @@ class SdkClient:
         self._accept_secrets = answer.accept_secrets
         return Features(answer.accept_secrets, answer.supports_preview)
 
-    def check(self, urn: str, olds: Properties, news: Properties, seed: bytes) -> Checked:
+    def check(self, urn: str, olds: Properties, news: Properties, seed: bytes) -> CheckedInputs:
         return self._check(self._provider.check, urn, olds, news, seed)
 
     def diff(
@@ -76,7 +84,7 @@ class SdkClient:
         old_outputs: Properties,
         new_inputs: Properties,
         ignore_changes: tuple[str, ...],
-    ) -> Diffed:
+    ) -> InputsDiff:
         request = sdk.DiffRequest(urn, id_, self._map(old_outputs), self._map(new_inputs), list(ignore_changes))
         return _diffed(self._call(self._provider.diff, request))
 
@@ -124,11 +132,13 @@ class SdkClient:
     def close(self) -> None:
         pass
 
-    def _check(self, method: Callable[..., Any], urn: str, olds: Properties, news: Properties, seed: bytes) -> Checked:
+    def _check(
+        self, method: Callable[..., Any], urn: str, olds: Properties, news: Properties, seed: bytes
+    ) -> CheckedInputs:
         sent = self._map(news)
         answer = self._call(method, sdk.CheckRequest(urn, self._map(olds), dict(sent), seed))
         failures = tuple((failure.property, failure.reason) for failure in answer.failures or ())
-        return Checked(from_property_map(answer.inputs), failures)
+        return CheckedInputs(from_property_map(answer.inputs), failures)
 
     def _map(self, properties: Properties) -> dict[str, PropertyValue]:
         return to_property_map(properties if self._accept_secrets else without_secrets(properties))
@@ -153,8 +163,8 @@ def _finished(coroutine: Coroutine[Any, Any, Any]) -> Any:
     raise AssertionError("the provider waits")
 
 
-def _diffed(answer: sdk.DiffResponse) -> Diffed:
-    return Diffed(
+def _diffed(answer: sdk.DiffResponse) -> InputsDiff:
+    return InputsDiff(
         changes=answer.changes,
         replaces=tuple(answer.replaces),
         stables=tuple(answer.stables),

@@ -19,7 +19,7 @@ from deployer.engine import (
     choose_engine,
 )
 from deployer.engine.cli.engine import CliEngine
-from deployer.engine.cli.events import Collected
+from deployer.engine.cli.events import EventCollector
 from deployer.errors import InvalidInput, NotFound
 from tests.engine.conftest import Lab
 
@@ -144,14 +144,14 @@ def test_engine_events_are_translated(
     document: dict[str, Any], operation: Operation | None, expected: list[Event]
 ) -> None:
     seen: list[Event] = []
-    collected = Collected(seen.append)
+    collected = EventCollector(seen.append)
     collected.take(EngineEvent.from_json({"sequence": 1, "timestamp": 1, **document}))
     assert list(collected.operations.values()) == ([operation] if operation else [])
     assert seen == expected
 
 
 def test_a_replacement_is_one_operation() -> None:
-    collected = Collected()
+    collected = EventCollector()
     for op in ("create-replacement", "replace", "delete-replaced"):
         event = {"resourcePreEvent": {"metadata": step(op, old=state(), new=state())}}
         collected.take(EngineEvent.from_json({"sequence": 1, "timestamp": 1, **event}))

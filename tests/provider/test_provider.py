@@ -13,7 +13,7 @@ import pytest
 
 from deployer.errors import Conflict, DeployerError, InvalidInput, Refused
 from deployer.provider.provider import LakeProvider
-from deployer.provider.resources.declared import Declared
+from deployer.provider.resources.declared import DeclaredResources
 from deployer.provider.resources.deletions import DELETIONS_VARIABLE, Deletions
 from deployer.provider.resources.inputs import table_inputs
 from deployer.provider.resources.kind import UNKNOWN, Difference
@@ -257,12 +257,12 @@ def test_urns() -> None:
 
 def test_only_what_is_identical_to_its_declaration_needs_no_other_check() -> None:
     lake = Lake(INSTANCE, (FLIGHTS,), ())
-    declared, address = Declared(lake), FLIGHTS.address
+    declared, address = DeclaredResources(lake), FLIGHTS.address
     inputs = table_inputs(FLIGHTS, INSTANCE.root)
     assert declared.canonical(address, dict(inputs)) == inputs
     assert declared.canonical(address, {**inputs, "deletion_protection": 1}) is None
     assert declared.canonical(address, {**inputs, "description": "another"}) is None
     assert declared.canonical("table/air.other", inputs) is None
-    keyed = Declared(Lake(INSTANCE, (replace(FLIGHTS, unique=True),), ()))
+    keyed = DeclaredResources(Lake(INSTANCE, (replace(FLIGHTS, unique=True),), ()))
     assert keyed.canonical(address, {**inputs, "unique": True}) is not None
     assert keyed.canonical(address, {**inputs, "unique": 1}) is None

@@ -17,7 +17,7 @@ import pytest
 from google.protobuf.empty_pb2 import Empty
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2, provider_pb2_grpc
 
-from deployer.engine.program.service import EngineService, Served
+from deployer.engine.program.service import EngineService, GrpcServices
 from deployer.engine.providers.process import PluginProcess
 from deployer.engine.providers.remote import RemoteProvider
 from deployer.platform.system import connections
@@ -120,7 +120,7 @@ def test_a_plugin_that_got_a_secret_wants_it_with_each_call(tmp_path: Path, monk
 def test_the_engine_answers_no_other_user(tmp_path: Path) -> None:
     """F16: any user wrote into the log of a run, and registered resources with its monitor."""
     events: list[Any] = []
-    with Served(EngineService(events.append)) as served:
+    with GrpcServices(EngineService(events.append)) as served:
         address = served.address()
         said = as_nobody("log", int(address.rpartition(":")[2]), tmp_path)
         assert said.startswith("PERMISSION_DENIED")

@@ -56,12 +56,12 @@ def stores_for(
 ) -> Stores:
     """Returns the stores of a run; `found` is a root and what was found there already, `declares` what was planned
     for."""
-    from deployer.provider.resources.declared import Declared
+    from deployer.provider.resources.declared import DeclaredResources
     from deployer.provider.resources.run_context import (
         Stores,  # it loads Arrow, which a plan of what was read ahead can do without
     )
 
-    stores = Stores(workspace.dir, allow_destroy, Declared(declares) if declares else None)
+    stores = Stores(workspace.dir, allow_destroy, DeclaredResources(declares) if declares else None)
     stores.new_state = workspace.new_state
     stores.delete_savepoints = workspace.delete_savepoints
     if found is not None:

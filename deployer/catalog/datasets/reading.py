@@ -28,7 +28,7 @@ from deployer.catalog.recordings.recording import (
 )
 from deployer.catalog.recordings.row_range import RowRange
 from deployer.catalog.recordings.small_files import read_small_files
-from deployer.catalog.recordings.source import ByteSource, open_source, url_of_file
+from deployer.catalog.recordings.source import ByteSource, open_source, url_of, url_of_file
 from deployer.errors import DeployerError, InvalidInput
 from deployer.platform.storage.s3_objects import S3Objects
 
@@ -161,9 +161,8 @@ def read(source: Source, kind: Kind) -> ReadSource:
 
 
 def _named(failure: DeployerError, source: Source) -> DeployerError:
-    """Returns the error, which names the file."""
-    if failure.where is None:
-        failure.where = source.url
+    """Returns the error, which names the file by its URL, as the registered layers do."""
+    failure.where = url_of(source.url)
     return failure
 
 

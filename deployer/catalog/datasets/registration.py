@@ -18,6 +18,7 @@ from deployer.catalog.datasets.model.schemas import Columns
 from deployer.catalog.datasets.reading import ReadSource, Source, read_all
 from deployer.catalog.datasets.reads.index import DatasetIndex, Indexes
 from deployer.catalog.datasets.search.searches import Searches
+from deployer.catalog.recordings.source import url_of
 from deployer.datasets.files.named_rows import add_rows, read_rows
 from deployer.errors import Conflict, InvalidInput, NotFound
 from deployer.platform.system.failpoints import reached
@@ -165,7 +166,7 @@ def _planned(read: Sequence[ReadSource], index: DatasetIndex, on_duplicate: OnDu
     there = index.keys_of(layer.recording.segment for each in read for layer in each.layers)
 
     def task(each: ReadSource, layer: NewLayer | None = None, error: str | None = None) -> Task:
-        url = each.source.url if layer is None else layer.url
+        url = url_of(each.source.url) if layer is None else layer.url
         segment = "" if layer is None else layer.recording.segment
         return Task(f"{task_prefix}-{len(tasks)}", url, each.source.layer, segment, error)
 
@@ -178,7 +179,7 @@ def _planned(read: Sequence[ReadSource], index: DatasetIndex, on_duplicate: OnDu
                     properties.add(layer.properties.batch.schema)
                     seen.add(id(layer.properties.batch))
         except InvalidInput as failure:
-            error = f"{each.source.url}: {failure}"
+            error = f"{url_of(each.source.url)}: {failure}"
         if error is not None:
             tasks.append(task(each, error=error))
             continue

@@ -122,6 +122,13 @@ def url_of_file(path: str) -> str:
     return url if _PLAIN.fullmatch(url) else Path(path).as_uri()
 
 
+def url_of(source: str) -> str:
+    """Returns the URL of a recording that is named by a path or a URL."""
+    if _PLAIN.fullmatch(source) or urlsplit(source).scheme:
+        return source
+    return url_of_file(str(Path(source).absolute()))
+
+
 def small_file(url: str) -> SmallFile | None:
     """Returns a small file with its content; None for what is large, is not a file of this machine, or was written to
     meanwhile. Raises NotFound, InvalidInput."""

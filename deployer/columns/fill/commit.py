@@ -141,20 +141,26 @@ def _of_one_kind(filling: Filling, chosen: Sequence[tuple[Checkpoint, ColumnFile
     commits = TableCommits(filling.store, filling.root, filling.entry)
     for _ in _BACKOFF.attempts(ATTEMPTS):
         with filling.store.turn(filling.entry.table_id):
-            found, job_id = _sent(commits, filling, chosen)
-            if job_id:
-                commits.record_as_found(job_id)  # `_sent` has closed what it opened
+            attempt = _sent(commits, filling, chosen)  # it has closed the version that it opened
+            if attempt is None:
+                continue
+            if attempt.job_id is not None:
+                commits.record_as_found(attempt.job_id)
                 reached("columns.commit.after-state")
-            if found is not None:
-                return found
+            return attempt.paths
     raise filling.conflict("other processes commit to the table faster than it can")
 
 
-def _sent(
-    commits: TableCommits, filling: Filling, chosen: Sequence[tuple[Checkpoint, ColumnFile]]
-) -> tuple[set[str] | None, str]:
-    """Commits to Lance what the newest version lacks of the files. Returns the paths of those that it has then, None
-    where this is to be prepared again on a newer version; and the id of the commit, which is to be recorded."""
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """The paths of the files that the dataset has, and the id of the commit to record; None where none was needed."""
+
+    paths: set[str]
+    job_id: str | None
+
+
+def _sent(commits: TableCommits, filling: Filling, chosen: Sequence[tuple[Checkpoint, ColumnFile]]) -> _Attempt | None:
+    """Commits the files that the newest version lacks to Lance; None where another commit to Lance was first."""
     entry = filling.entry
     now, state = current(filling.store, filling.root, entry, filling.store.table(entry.table_id))
     if now.dataset != entry.dataset:
@@ -169,8 +175,11 @@ def _sent(
         if each.work.fragment_id in there and each.holds(entry.dataset, there[each.work.fragment_id])
     ]
     missing = [file for work, file in same if file.path not in work.outputs]
-    job_id = _committed(commits, filling, state, dataset, missing) if missing else ""
-    return (None if job_id is None else {file.path for _, file in same}), job_id or ""
+    paths = {file.path for _, file in same}
+    if not missing:
+        return _Attempt(paths, None)
+    job_id = _committed(commits, filling, state, dataset, missing)
+    return None if job_id is None else _Attempt(paths, job_id)
 
 
 def _committed(

@@ -1,4 +1,5 @@
-"""Finds jobs that are done: in the log, in Lance alone, and in the log before a restore that undid them."""
+"""Finds completed jobs: in the log, in Lance where the log lacks them, and in the log before a restore that undid
+them."""
 
 from __future__ import annotations
 
@@ -15,22 +16,21 @@ AT_ONCE = 100  #: entries that are read at a time, the newest first
 
 
 def find_job(store: StateStore, root: str, table_id: str, job_id: str) -> Job | None:
-    """Returns the job if it is done, also when only Lance knows of it."""
+    """Returns the job if it is complete, also when only Lance has its commit."""
     return jobs_with(store, root, table_id, {job_id}).get(job_id)
 
 
 def jobs_with(store: StateStore, root: str, table_id: str, wanted: set[str]) -> Mapping[str, Job]:
-    """Returns the table's jobs that are done, with those of `wanted` that only Lance knows of."""
+    """Returns the table's completed jobs, and those of `wanted` whose commit only Lance has."""
     jobs = store.table(table_id).jobs
     return jobs if all(job_id in jobs for job_id in wanted) else refresh(store, root, table_id).jobs
 
 
 def undone_job(store: StateStore, table_id: str, job_id: str) -> Job | None:
-    """Returns a job that a restore undid, as the log has it after its newest intent.
+    """Returns a job that a restore undid, as the log records it after the job's newest intent.
 
-    None when that was given up or not recorded.
-
-    Reads back as far as that intent, and all of the log that is kept where there is none.
+    Returns None when that intent was abandoned or not recorded. Reads the log backwards to that intent; without an
+    intent, it reads all of the kept log.
     """
     upto = store.table(table_id).version
     while upto > 0:
@@ -43,8 +43,8 @@ def undone_job(store: StateStore, table_id: str, job_id: str) -> Job | None:
 
 
 def _job_in(entry: LogEntry, job_id: str) -> Job | Literal[False] | None:
-    """Returns the job where the entry recorded it, False where it began it or gave it up, None where it does not
-    concern it."""
+    """Returns the job if the entry records it, False if the entry begins or abandons it, None if the entry does not
+    name it."""
     for update in reversed(entry.updates):
         match update:
             case FilesAdded(job_id=of, kind=kind, rows=rows, lance_version=version, sources=sources) if of == job_id:

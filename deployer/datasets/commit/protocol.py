@@ -22,12 +22,12 @@
     │ Recorded │ the same job is never done twice
     └──────────┘
 
-What differs is in the module of each operation:
+The module of each operation has what differs:
 
-- Appends (`deployer.tables.ingest.commit.append`): one commit is of several jobs, those of writers that wait included.
-  A transaction that lost its races is sent again as it is.
-- Rewrites of files (`deployer.runs.rewriting.replace`): one that lost is prepared again, on the newest version.
-- Changes of rows (`deployer.tables.rows.commit`): one that lost is prepared again, on the newest version.
+- Appends (`deployer.tables.ingest.commit.append`): one commit covers several jobs, including those of waiting writers.
+  A transaction that lost its races is sent again unchanged.
+- Rewrites of files (`deployer.runs.rewriting.replace`): a transaction that lost is prepared again, on the newest
+  version. - Changes of rows (`deployer.tables.rows.commit`): one that lost is prepared again, on the newest version.
 - Schema changes (`deployer.tables.evolution.schema.commit`): sent once, and abandoned where Lance does not have it
   then, for whatever reason. What changed is recorded by the roll-forward alone.
 - Restores (`deployer.services.restore.restoring`): one transaction of the state writes the intents of all tables, and
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """The log has the job's intent. `state` is the table's with that intent."""
+    """The first step: the log has the job's intent. `state` is the table's state with that intent."""
 
     job_id: str
     state: TableState
@@ -71,7 +71,8 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A transaction of Lance on top of an opened version. `state` is the table's that it was prepared on."""
+    """A transaction of Lance on top of an opened version. `state` is the table's state that the transaction is based
+    on."""
 
     state: TableState
     dataset: lance.LanceDataset
@@ -82,8 +83,8 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """Lance has the commit, and the log may not. `dataset` is as the commit left it; None where the commit raised, and
-    was found to be done."""
+    """A commit that Lance has and the log may lack. `dataset` is the dataset at that commit; None where the commit
+    raised an error but the dataset has it."""
 
     prepared: Prepared
     dataset: lance.LanceDataset | None
@@ -91,7 +92,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The table's jobs as the log has them; the commit's are among them, unless others undid or discarded them."""
+    """The table's jobs in the log. The jobs of the commit are among them, unless others undid or discarded them."""
 
     jobs: Mapping[str, Job]
 
@@ -131,19 +132,20 @@ class TableCommits:
         operation: Operation,
         metadata: Sequence[CommitMetadata],
     ) -> Prepared:
-        """Makes the transaction that carries the metadata, for an operation on top of the opened version."""
+        """Makes the transaction of an operation on top of the opened version; the transaction carries the metadata."""
         return Prepared(state, dataset, operation, tuple(metadata), prepare(dataset, operation, metadata))
 
     def send(self, prepared: Prepared) -> Committed | NotTaken | InDoubt:
-        """Commits to Lance. What is not taken can be sent again, or prepared again."""
+        """Commits to Lance. A transaction that Lance did not take can be sent again or prepared again."""
         outcome = send(self.location, prepared.dataset, prepared.transaction)
         return Committed(prepared, outcome.dataset) if isinstance(outcome, Taken) else outcome
 
     def record(self, committed: Committed, *, durable: bool = True) -> Recorded:
-        """Records the commit: from its metadata, without reading anything, where no other process committed since.
+        """Records the commit.
 
-        Else it is recorded as when the log is found behind the dataset. `durable` as the store's `commit` has it, which
-        the roll-forward always is.
+        Where no other process committed since, it is recorded from its metadata, without reading anything. Otherwise it
+        is recorded as when the log is found behind the dataset. `durable` is that of the store's `commit`; the
+        roll-forward is always durable.
         """
         jobs = recorded_at_once(self.store, committed, durable=durable)
         if jobs is None:
@@ -154,18 +156,18 @@ class TableCommits:
     def record_as_found(self, job_id: str) -> Recorded:
         """Records the commit of a job from the dataset, as when the log is found behind it.
 
-        For operations of which the dataset has to be read in any case. It needs no version that the caller has open: of
-        a table of many fragments, each open version takes much memory.
+        It serves operations that have to read the dataset in any case. The caller need not keep a version open: each
+        open version of a table with many fragments takes much memory.
         """
         return Recorded(jobs_with(self.store, self.root, self.entry.table_id, {job_id}))
 
     def abandon(self, job_id: str) -> None:
-        """Ends the intent of a job that has not committed, and will not."""
+        """Ends the intent of a job that has not committed and will not commit."""
         self.store.commit(self.entry.table_id, [CommitAbandoned(job_id)])
 
     @contextmanager
     def abandoned_on_conflict(self, intent: Intent) -> Iterator[None]:
-        """Around the steps after `begin`: a Conflict means that nothing was committed, and ends the intent."""
+        """Wraps the steps after `begin`: a Conflict means that nothing was committed, and ends the intent."""
         try:
             yield
         except Conflict:
@@ -174,8 +176,8 @@ class TableCommits:
 
 
 def recorded_at_once(store: StateStore, committed: Committed, *, durable: bool) -> Mapping[str, Job] | None:
-    """Returns the jobs with those of the commit; None when others committed since its state, or the dataset must be
-    read."""
+    """Returns the table's jobs with those of the commit; None when others committed after its state, or the dataset
+    must be read."""
     made, before, removed = committed.dataset, committed.prepared.state, committed.prepared.operation.removed
     if made is None or removed is None or made.version != before.lance_version + 1:
         return None

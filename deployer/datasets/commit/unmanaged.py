@@ -1,4 +1,5 @@
-"""Commits to datasets that no state store knows: Lance's own, in which it decides what two writers may do at once."""
+"""Commits to datasets that no state store manages: plain Lance commits, where Lance decides what two writers may do at
+once."""
 
 from __future__ import annotations
 
@@ -21,13 +22,13 @@ def append_rows(location: str, rows: pa.RecordBatchReader) -> None:
 
 
 def overwrite_rows(location: str, rows: pa.RecordBatchReader) -> None:
-    """Puts rows in the place of all rows, as one version. Raises as `append_rows` does."""
+    """Replaces all rows, as one version. Raises as `append_rows` does."""
     _write(location, rows, "overwrite")
 
 
 def upsert_rows(location: str, rows: pa.RecordBatchReader, keys: Sequence[str]) -> None:
-    """Puts rows in the place of those with the same keys, and adds the others, as one version. No two rows may have one
-    key. Raises as `append_rows` does."""
+    """Replaces rows with the same keys and adds the other rows, as one version. Two rows may not have the same key.
+    Raises as `append_rows` does."""
     dataset = open_dataset(location)
     with _errors(location):
         dataset.merge_insert(list(keys)).when_matched_update_all().when_not_matched_insert_all().execute(rows)

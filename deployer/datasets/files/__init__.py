@@ -1,4 +1,4 @@
-"""The files of a dataset: written, copied, and checked against what versions need.
+"""Writing, copying and checking the files of a dataset.
 
 `deployer.datasets.indexes`, `deployer.datasets.lance_transactions` and every layer above `deployer.datasets` may import
 it.

@@ -1,7 +1,8 @@
-"""Joins neighbouring fragments of a table without order: Lance copies their pages as they are where it can, unless they
-are so small that a reader of the new file would request thousands of them.
+"""Joins neighbouring fragments of a table without keys.
 
-Lance's own task does the work, from the JSON form that it has for other processes. Which fragments it joins is ours.
+Lance copies their pages unchanged where it can, unless the pages are so small that a reader of the new file would
+request thousands of them. Lance's own task does the work, in the JSON form that Lance has for other processes. This
+module chooses the fragments.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from deployer.errors import DeployerError
 if TYPE_CHECKING:
     import lance
 
-_ALL_ROWS = 1 << 62  # Lance then leaves no fragment out for its size
-_SMALL_PAGE = 32 << 10  # bytes of one column in one file: below, reading rows and writing larger pages is quicker too
+_ALL_ROWS = 1 << 62  # with this size, Lance does not skip any fragment
+_SMALL_PAGE = 32 << 10  # bytes of a column in a file; for smaller columns, rewriting the rows in larger pages is faster
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A task on a table without keys, as much as a process needs to do it: Lance's task, and the leaf of its rows."""
+    """A task on a table without keys: Lance's task and the leaf of its rows, which is all that a process needs to run
+    it."""
 
     version: int
     lance_task: str
@@ -40,7 +42,7 @@ class Copy:
 
 
 def lance_tasks(dataset: lance.LanceDataset, groups: Sequence[Sequence[int]], data_storage_version: str) -> list[str]:
-    """Lance's task for each group of fragments, which makes one file of it, in JSON."""
+    """Returns Lance's task for each group of fragments, in JSON. A task makes one file of its group."""
     from lance.optimize import Compaction
 
     options: Any = {
@@ -96,7 +98,7 @@ def copied(dataset: lance.LanceDataset, task: Copy) -> list[WrittenFragment]:
 
 
 def with_sizes(location: str, written: Sequence[WrittenFragment]) -> None:
-    """Adds file sizes to fragments' metadata where Lance lacks them: for pages that it has copied."""
+    """Adds file sizes to the metadata of fragments where Lance omits them, which it does for copied pages."""
     unknown = [file for each in written for file in each.metadata["files"] if not file["file_size_bytes"]]
     objects = objects_at(location) if unknown else None
     for file in unknown:

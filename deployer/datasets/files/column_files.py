@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ColumnFile:
-    """A data file of columns' values for all physical rows of a fragment. `metadata` is Lance's own JSON for it."""
+    """A data file with the values of columns for all physical rows of a fragment. `metadata` is Lance's own JSON for
+    the file."""
 
     fragment_id: int
     rows: int
@@ -39,7 +40,8 @@ class ColumnFile:
 
 
 def field_ids_of(dataset: lance.LanceDataset, columns: Sequence[str]) -> tuple[int, ...]:
-    """Lance's ids of the columns and of all that is below them, depth first. Raises KeyError for unknown columns."""
+    """Returns Lance's ids of the columns and of all fields below them, depth first. Raises KeyError for unknown
+    columns."""
     top = {each.name: each for each in FieldTree.of(dataset.lance_schema).fields}
     return tuple(number for name in columns for number in _ids(top[name]))
 
@@ -60,7 +62,7 @@ def write_column_file(
     """Writes the values of the schema's columns, which the dataset has, for every physical row of the fragment in
     order: rows that are deleted have placeholders.
 
-    Raises DeployerError where the values are of fewer or more rows, or cannot be written.
+    Raises DeployerError where the number of values differs from the number of rows, or the values cannot be written.
     """
     from lance.fragment import LanceFragment
 
@@ -107,7 +109,7 @@ def remove_column_files(location: str, files: Sequence[ColumnFile]) -> None:
 
 
 def to_data_file(written: ColumnFile) -> Any:
-    """Returns the file as Lance's operations take it."""
+    """Returns the file in the form that Lance's operations take."""
     from lance.fragment import FragmentMetadata
 
     document = {"id": 0, "files": [dict(written.metadata)], "physical_rows": written.rows}

@@ -1,7 +1,8 @@
 """The check whether a dataset on a disk has the files that its newest version needs, as far as names and sizes show.
 
-Every listing asks this of every table. So the check lists two folders and reads the end of one manifest, and opens the
-dataset only where the sizes do not add up. In a bucket each listing is a request; there `deployer state verify` checks.
+Every listing of tables runs this check for every table. So the check lists two folders and reads the end of one
+manifest. It opens the dataset only where the sizes do not match. In a bucket each listing is a request, so there only
+`deployer state verify` checks.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from deployer.datasets.dataset import newest_manifest, not_a_manifest, open_data
 from deployer.datasets.errors import as_deployer_error, lance_errors, lost_data, missing_file
 from deployer.errors import Corrupt
 
-_ATTEMPTS = 3  #: how often the check starts again because others commit, and clean away what the last version had
+_ATTEMPTS = 3  #: how often the check starts again because others commit and remove the files of the previous version
 _FOOTER = 16  #: bytes at the end of a manifest: message position (8), format version (4), magic number (4)
 _MARK = b"LANC"
 
@@ -22,8 +23,8 @@ _MARK = b"LANC"
 def require_whole(location: str, recorded: int, manifest: str = "") -> None:
     """Raises Corrupt or NotFound where a file of the newest version is missing or cut short.
 
-    `recorded` are the bytes of the data files that the table's log has. `manifest` is the name of the newest manifest,
-    for a caller that has just listed them. Nothing is checked in a bucket.
+    `recorded` is the size in bytes of the data files in the table's log. `manifest` is the name of the newest manifest,
+    for a caller that has just listed the manifests. Does nothing for a bucket.
     """
     if "://" in location:
         return

@@ -1,7 +1,7 @@
-"""Rows in Lance datasets whose versions a log names, such as the catalog's own tables: what no log names is not read.
+"""Rows in Lance datasets whose versions a log names, such as the catalog's own tables.
 
-A writer adds rows to exactly the version that the log names, whatever a crash or another writer left behind it. The
-version that it gets is read by others once the log names it.
+A version that no log names is not read. A writer adds rows to exactly the version that the log names, whatever a crash
+or another writer left after it. Others read the new version once the log names it.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
     import lance
     import pyarrow as pa
 
-FRAGMENTS = 64  #: of a version from which adding rows writes all of them again, as one
+FRAGMENTS = 64  #: fragments of a version from which on adding rows writes all rows again, as one fragment
 _ATTEMPTS = 40
 _LOST_RACE = Backoff(first=0.02, longest=1.0)  #: an attempt opens the dataset, restores it and appends
 _NAMED = "named"  #: the tag of the version that the log names, which Lance then keeps
-_SAVED = "saved-"  #: of the tags of versions that savepoints name; the version follows
+_SAVED = "saved-"  #: prefix of the tags of versions that savepoints name; the version follows
 
 
 @dataclass(frozen=True, slots=True)
 class NamedVersion:
-    """A version of a dataset and how many rows it has; version 0: there is none yet."""
+    """A version of a dataset and its number of rows. Version 0 means that the dataset does not exist yet."""
 
     version: int = 0
     rows: int = 0
 
 
 def add_rows(location: str, named: NamedVersion, rows: pa.Table, *, in_place: bool = False) -> NamedVersion:
-    """Returns a version with the rows of the named one, then these. Raises Conflict where others write continuously.
+    """Adds rows behind those of the named version, and returns the new version.
 
-    No other process changes that version; only the caller's log may name it. `in_place` keeps the rows
-    where they are, and so the dataset's indexes.
+    Raises Conflict where others write continuously. No other process changes the new version; only the caller's log may
+    name it. `in_place` keeps the existing rows where they are, and so keeps the dataset's indexes.
     """
     if not rows.num_rows and named.version:
         return named
@@ -55,7 +55,7 @@ def add_rows(location: str, named: NamedVersion, rows: pa.Table, *, in_place: bo
 
 
 def read_rows(location: str, named: NamedVersion, after: int = 0) -> pa.Table | None:
-    """Returns the rows of the named version but for the first `after`, in the order in which they were added; None
+    """Returns the rows of the named version without the first `after`, in the order in which they were added; None
     where there is no version."""
     if not named.version:
         return None
@@ -69,7 +69,7 @@ def read_rows(location: str, named: NamedVersion, after: int = 0) -> pa.Table | 
 
 
 def remove_folder(location: str) -> None:
-    """Removes a folder of such datasets. Nothing to do where there is none."""
+    """Removes a folder of such datasets. Does nothing where the folder does not exist."""
     if "://" in location:
         objects = objects_at(location)
         objects.delete(objects.list(""))
@@ -78,7 +78,7 @@ def remove_folder(location: str) -> None:
 
 
 def _written(location: str, named: NamedVersion, rows: pa.Table, in_place: bool) -> int | None:
-    """Returns the version that was written; None where another writer came between."""
+    """Returns the version that was written; None where another writer committed first."""
     if not named.version:
         return _write(location, rows, "overwrite" if _is_there(location) else "create")
     dataset = open_dataset(location, named.version)
@@ -87,7 +87,7 @@ def _written(location: str, named: NamedVersion, rows: pa.Table, in_place: bool)
 
         return _write(location, pa.concat_tables([dataset.to_table(), rows]), "overwrite")
     base = named.version
-    if dataset.latest_version != base:  # what a crash or a writer that lost its race left
+    if dataset.latest_version != base:  # left by a crash, or by a writer that lost its race
         dataset.restore()
         base = dataset.version
     written = _write(location, rows, "append")
@@ -144,10 +144,9 @@ def remove_versions(
     saved: Iterable[NamedVersion] = (),
     unverified: bool = False,
 ) -> int:
-    """Removes versions that are older than that, but for the named, the saved and the newest; returns the bytes that
-    are freed.
+    """Removes the older versions except the named, the saved and the newest one; returns the freed bytes.
 
-    `unverified`: files of writers that may still be writing are removed too, whatever their age.
+    `unverified` also removes files of writers that may still be writing, whatever their age.
     """
     wanted = {f"{_SAVED}{each.version}": each.version for each in saved if each.version}
     if named.version:
@@ -159,7 +158,7 @@ def remove_versions(
         set_tags(dataset, wanted)
         there = tags_of(dataset)
         if any(there.get(tag) != version for tag, version in wanted.items()):
-            return 0  # others make tags here, so Lance would not keep the versions
+            return 0  # other programs make tags here, so Lance itself would not protect the versions
         for tag in there.keys() - wanted.keys():
             if tag.startswith(_SAVED):
                 delete_tag(dataset, tag)

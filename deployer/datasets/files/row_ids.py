@@ -1,6 +1,6 @@
-"""Row ids of rewritten fragments, for tables whose row ids are stable: each row keeps its own, wherever it goes.
+"""Row ids of rewritten fragments, for tables whose row ids are stable: each row keeps its id, whichever file it is in.
 
-They are kept in the manifest, 4 bytes a row, which is why tables with keys do not have stable row ids unless they are
+The manifest stores the ids, at 4 bytes a row. Therefore tables with keys have stable row ids only where they are
 declared.
 """
 
@@ -17,7 +17,7 @@ ROW_ID = "_rowid"  #: what Lance calls the column
 
 
 def without_ids(batches: Iterator[pa.RecordBatch], ids: list[pa.Array]) -> Iterator[pa.RecordBatch]:
-    """Yields the batches without their row ids, which are put into `ids`; as they are where they have none."""
+    """Yields the batches without their row ids, and adds the ids to `ids`. Batches without row ids are unchanged."""
     for batch in batches:
         if ROW_ID in batch.schema.names:
             ids.append(batch.column(ROW_ID))
@@ -27,7 +27,8 @@ def without_ids(batches: Iterator[pa.RecordBatch], ids: list[pa.Array]) -> Itera
 
 
 def with_ids(written: Sequence[WrittenFragment], ids: Sequence[pa.Array]) -> list[WrittenFragment]:
-    """Returns the fragments with these row ids, given in the order of all of their rows; none are given for none."""
+    """Returns the fragments with these row ids, which are in the order of all rows. Without row ids, the fragments are
+    unchanged."""
     if not ids:
         return list(written)
     from lance.fragment import RowIdSequence

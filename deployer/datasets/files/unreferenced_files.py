@@ -15,13 +15,13 @@ from deployer.platform.system.failpoints import reached
 if TYPE_CHECKING:
     import lance
 
-WRITING = "_writing"  #: notes of tasks that write; those of a driver that was killed are needed by nothing
+WRITING = "_writing"  #: notes of tasks that write; the notes of a killed driver are not needed
 _FOLDERS = ("data", "_deletions", "_indices", WRITING)
 
 
 @dataclass(slots=True)
 class Unit:
-    """Files that belong to a version as a whole, or to none: a data file with its blobs, a deletion file, an index."""
+    """Files that a version needs together or not at all: a data file with its blobs, a deletion file, an index."""
 
     name: str
     files: list[ObjectInfo]
@@ -32,11 +32,11 @@ class Unit:
 
 
 def unneeded(location: str, before: float) -> tuple[list[Unit], int]:
-    """Units that no version has and that are older; and how many are younger."""
+    """Returns the older units that no version has, and the number of younger ones."""
     left = _units(location)
     newest = open_dataset(location)
     for version in sorted(versions_written(location), reverse=True):
-        if not left:  # only for what is left are other versions looked at, of which there may be thousands
+        if not left:  # the other versions, of which there may be thousands, are read only for the remaining units
             break
         for name in _needed_by(newest.checkout_version(version)):
             left.pop(name, None)
@@ -66,14 +66,14 @@ def _needed_by(dataset: lance.LanceDataset) -> set[str]:
 
 
 def remove(location: str, units: list[Unit]) -> None:
-    """Removes their files; each unit goes whole."""
+    """Removes the files of the units; each unit is removed as a whole."""
     objects = objects_at(location)
     for unit in units:
         objects.delete([each.path for each in unit.files])
         if "://" not in location:
             for folder in sorted({(Path(location) / each.path).parent for each in unit.files}, reverse=True):
-                if folder.parent != Path(location):  # of an index, or of a file's blobs: of nothing else
+                if folder.parent != Path(location):  # only an index or a file's blobs have a folder
                     shutil.rmtree(folder, ignore_errors=True)
-            if unit.name.startswith("_indices/"):  # whose files may be in a folder below
+            if unit.name.startswith("_indices/"):  # the files of an index may be in a folder below
                 shutil.rmtree(Path(location) / unit.name, ignore_errors=True)
         reached("tables.collect.removed")

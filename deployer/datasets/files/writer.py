@@ -26,11 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The settings by which rows become files: everything a task needs to write them, and small enough to be sent to
-    it.
+    """The settings that a task needs to write rows as files; they are small enough to be sent to it.
 
-    `schema` is that of the rows as they are written (IPC bytes), sizes are in rows and bytes. `root` is that of the
-    instance, below which functions of computed columns are.
+    `schema` is the schema of the written rows (IPC bytes), sizes are in rows and bytes. `root` is the root of the
+    instance, below which the functions of computed columns are.
     """
 
     location: str
@@ -62,9 +61,9 @@ class WrittenFragment:
     keys: KeyRange | None
     sorted: bool
     clustered: FileClustering | None = None
-    row_ids: Any = None  #: Lance's `RowIdMeta` where rows keep ids that they had
-    computed: str = ""  #: which definitions computed its values, as `File` has it
-    unset: frozenset[str] = frozenset()  #: the columns that functions compute on load, and that are null in some row
+    row_ids: Any = None  #: Lance's `RowIdMeta` where rows keep the ids that they had before
+    computed: str = ""  #: which definitions computed its values, as in `File`
+    unset: frozenset[str] = frozenset()  #: the columns that functions compute on load and that are null in some row
 
     @property
     def path(self) -> str:
@@ -81,14 +80,14 @@ class WrittenFragment:
         return CommittedFile(self.path, self.partition, self.keys, self.sorted, self.clustered, self.computed)
 
 
-#: What is called with the path of each data file, relative to the dataset, as soon as it is there.
+#: a callback that gets the path of each data file, relative to the dataset, as soon as the file exists
 _on_file: ContextVar[Callable[[str], None] | None] = ContextVar("_on_file", default=None)
 
 
 @contextlib.contextmanager
 def reported_files(on_file: Callable[[str], None]) -> Iterator[None]:
-    """Calls `on_file` with the path of each data file that is written inside, relative to the dataset, once it is
-    there: for writers that may be killed before they know all of their files."""
+    """Calls `on_file` with the path of each data file that is written within the block, relative to the dataset, once
+    the file exists. It serves writers that may be killed before they have the list of all their files."""
     token = _on_file.set(on_file)
     try:
         yield
@@ -99,9 +98,9 @@ def reported_files(on_file: Callable[[str], None]) -> Iterator[None]:
 def write_sorted(
     layout: Layout, rows: pa.Table, partition: str | None, dataset: lance.LanceDataset | None = None
 ) -> list[WrittenFragment]:
-    """Sorts the rows and writes them; the ranges of the files it makes follow each other.
+    """Sorts the rows and writes them; the key ranges of the new files follow each other.
 
-    `dataset`, where it is open already, saves opening it.
+    `dataset`, if given, saves opening it.
     """
     if not rows.num_rows:
         return []
@@ -118,7 +117,8 @@ def write_merged(
     *,
     in_order: bool = True,
 ) -> list[WrittenFragment]:
-    """Writes rows as they come; of them only row keys and a few batches are held. `in_order`: in the table's order."""
+    """Writes rows in the order in which they arrive; only row keys and a few batches stay in memory. `in_order`: this
+    is the table's order."""
     names = list(layout.row_keys)
     keys: list[pa.RecordBatch] = []
 
@@ -136,7 +136,8 @@ def write_merged(
 def _with_ranges(
     layout: Layout, made: Sequence[WrittenFragment], keys: pa.Table, *, in_order: bool = True
 ) -> list[WrittenFragment]:
-    """Returns the written fragments, given the row keys of all rows. `in_order`: they are in the table's order."""
+    """Returns the written fragments with their key ranges, from the row keys of all rows. `in_order`: the rows are in
+    the table's order."""
     kinds = key_kinds(layout.arrow_schema, layout.row_keys)
     written, start = [], 0
     for each in made:
@@ -152,7 +153,7 @@ def write_stream(
     partition: str | None,
     dataset: lance.LanceDataset | None = None,
 ) -> list[WrittenFragment]:
-    """Writes rows of a table without keys as they come; never holds more than a few batches."""
+    """Writes rows of a table without keys in the order in which they arrive; never holds more than a few batches."""
     first = next(stream := iter(batches), None)
     if first is None:
         return []
@@ -168,7 +169,7 @@ def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa
 def _write(
     layout: Layout, reader: pa.RecordBatchReader, dataset: lance.LanceDataset | None, partition: str | None
 ) -> list[WrittenFragment]:
-    """Returns the fragments, without ranges, as if they were not in order."""
+    """Writes the fragments and returns them, without ranges and without an order."""
     from lance.fragment import write_fragments
 
     report = _on_file.get()
@@ -234,7 +235,8 @@ def _progress(report: Callable[[str], None]) -> Any:
 
 
 def _without_slices(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
-    """Returns the reader itself where nothing is nested: Lance then asks Arrow for the rows, and Python for nothing."""
+    """Returns the reader unchanged where no column is nested: Lance then reads the rows from Arrow, without a call of
+    Python."""
     if not any(pa.types.is_nested(field.type) for field in reader.schema):
         return reader
     return pa.RecordBatchReader.from_batches(reader.schema, map(_unsliced, reader))

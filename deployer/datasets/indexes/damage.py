@@ -1,5 +1,4 @@
-"""Finds the index that made a reading fail: Lance's messages are about files, or about bytes without the name of a
-file."""
+"""Finds the index that made a read fail. Lance's messages name only files, or bytes without a file."""
 
 from __future__ import annotations
 
@@ -21,9 +20,10 @@ _SEGMENT = re.compile(r"_indices/([0-9a-f-]{36})")
 def damaged_index(
     dataset: lance.LanceDataset, failure: BaseException, sql: str, columns: Collection[str], address: str
 ) -> Corrupt | None:
-    """Returns the error for a reading of the opened dataset that failed because of the files of an index.
+    """Returns the error for a read of the opened dataset that failed because of the files of an index; None where
+    another cause is possible.
 
-    None where another cause is possible. Indexes of `columns`, and of columns that the condition `sql` names, are read.
+    It reads the indexes of `columns`, and of the columns that the condition `sql` names.
     """
     if refused_by_storage(failure, str(dataset.uri)) is not None:
         return None
@@ -48,9 +48,9 @@ def damaged_index(
 
 
 def _failure_of(dataset: lance.LanceDataset, index: ObservedIndex) -> BaseException | None:
-    """Returns what Lance raises of the index's files; None where it can read them.
+    """Returns the exception that Lance raises for the index's files; None where it can read them.
 
-    Of an index on vectors, which may be as large as the vectors, only the beginning is read.
+    Only the beginning of an index on vectors is read, because it may be as large as the vectors.
     """
     try:
         dataset.stats.index_stats(index.index.name)

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 COLUMN = "instance"
-TRAINED_FROM = 256  #: vectors; fewer are compared one by one, and without a loss
+TRAINED_FROM = 256  #: least number of vectors for an index; fewer are compared one by one, without loss of accuracy
 _KEPT = 16  #: datasets that stay open after they were searched
-_PROBED = 20  #: partitions of an index that a search looks into
-_REFINED = 10  #: times as many candidates as results, whose distances are computed exactly
+_PROBED = 20  #: partitions of an index that a search reads
+_REFINED = 10  #: candidates for each result, whose distances are computed exactly
 
 Metric = Literal["L2", "cosine", "dot"]
 
@@ -50,7 +50,8 @@ class VectorIndex:
 
 
 def build_instances(location: str, rows: pa.Table, index: TextIndex | VectorIndex) -> NamedVersion:
-    """Writes rows at a place of their own, and their index. Raises InvalidInput for settings that do not fit."""
+    """Writes rows into a dataset of their own, and builds their index. Raises InvalidInput for settings that do not
+    fit."""
     import lance
 
     try:
@@ -79,14 +80,15 @@ def build_instances(location: str, rows: pa.Table, index: TextIndex | VectorInde
 
 
 def search_texts(location: str, named: NamedVersion, text: str, limit: int | None, without: Sequence[int]) -> pa.Table:
-    """Returns rows whose text has a word of `text`, the best first, with `_score`; but for those of some sources."""
+    """Returns rows whose text has a word of `text`, the best first, with `_score`. Rows of `without` sources are left
+    out."""
     return _found(location, named, {"full_text_query": text, "limit": limit}, without)
 
 
 def search_vectors(
     location: str, named: NamedVersion, vector: pa.Array, count: int, metric: Metric, without: Sequence[int]
 ) -> pa.Table:
-    """Returns the rows with the nearest vectors, with `_distance`; but for those of some sources."""
+    """Returns the rows with the nearest vectors, with `_distance`. Rows of `without` sources are left out."""
     nearest = {"column": COLUMN, "q": vector, "k": count, "metric": metric}
     options = {"nprobes": _PROBED, "refine_factor": _REFINED}
     return _found(location, named, {"nearest": nearest | options}, without)
@@ -104,8 +106,9 @@ def _found(location: str, named: NamedVersion, search: dict[str, object], withou
         raise as_deployer_error(failure, location) from failure
 
 
-class _Opened:
-    """The datasets that were searched last, with what Lance keeps of their indexes in memory. Safe for threads."""
+class _DatasetCache:
+    """The most recently searched datasets, with the parts of their indexes that Lance keeps in memory. Safe for
+    threads."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, lance.LanceDataset] = OrderedDict()
@@ -130,4 +133,4 @@ class _Opened:
             self._kept.pop(location, None)
 
 
-_OPENED = _Opened()
+_OPENED = _DatasetCache()

@@ -1,8 +1,8 @@
-"""The indexes of a table: what its dataset has, beside what the state remembers of their declarations.
+"""The indexes of a table: the indexes of its dataset, and the declarations that the state records.
 
 Lance returns an index's type, columns and most of its parameters. It does not return the declared number of partitions,
-and changes it by itself, so declarations are remembered in the table's properties and kept for as long as the dataset's
-index fits them. An index that others drop, add or build differently is noticed by the roll-forward.
+and changes that number by itself. Therefore the table's properties record the declarations, for as long as the
+dataset's index fits them. The roll-forward detects an index that others drop, add or build differently.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 #: The key of `TableProperties.declared` that remembers indexes: their JSON form and their status, by name.
 INDEXES = "indexes"
-#: `pending`: waits for enough rows; `building`: was begun, and perhaps cut off; `ready`: the dataset has it.
+#: `pending`: waits for enough rows; `building`: begun, and perhaps interrupted; `ready`: the dataset has the index.
 Status = Literal["pending", "building", "ready"]
 
 _OF_LANCE = "__lance_"  # names of indexes that Lance keeps for itself
@@ -49,8 +49,8 @@ _KINDS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class ObservedIndex:
-    """An index of the dataset. `parameters` are those that Lance returns for certain, defaults too; `segments` are its
-    parts' ids, and `dimension` is the size of the vectors that it is on, 0 for other columns."""
+    """An index of the dataset. `parameters` are those that Lance always returns, including defaults. `segments` are the
+    ids of its parts, and `dimension` is the size of its column's vectors (0 for other columns)."""
 
     index: IndexSpec
     parameters: Mapping[str, Any]
@@ -59,7 +59,7 @@ class ObservedIndex:
     dimension: int = 0
 
     def fits(self, declared: IndexSpec) -> bool:
-        """Returns whether it may have been built from that declaration, its column's name aside."""
+        """Returns whether the index may have been built from that declaration. The column's name is not compared."""
         wanted = all_parameters(declared.kind, declared.parameters, self.dimension)
         return declared.kind == self.index.kind and all(
             _plain(wanted.get(name)) == value for name, value in self.parameters.items()
@@ -68,9 +68,11 @@ class ObservedIndex:
 
 @dataclass(frozen=True, slots=True)
 class RememberedIndex:
-    """A declaration, and in which of the table's datasets it was seen last: a rewrite moves to another, without it.
+    """A declaration, and the table's dataset that last had the index: a rewrite makes another dataset, without the
+    index.
 
-    While it is built or waits, `before` is the index that it replaces, and `segments` are that one's.
+    While the index is being built or waits, `before` is the index that it replaces, and `segments` are those of that
+    index.
     """
 
     index: IndexSpec
@@ -112,7 +114,7 @@ def _plain(value: Any) -> Any:
 
 
 def remembered_indexes(properties: TableProperties) -> dict[str, RememberedIndex]:
-    """Declarations by name."""
+    """Returns the declarations by name."""
     forms = mapping(properties.declared, INDEXES, {})
     return {name: RememberedIndex.of(mapping(forms, name)) for name in forms}
 
@@ -125,8 +127,8 @@ def with_indexes(properties: TableProperties, indexes: Mapping[str, RememberedIn
 
 
 def live_indexes(state: TableState) -> tuple[IndexSpec, ...]:
-    """Returns the indexes that the table has, by name: those that wait for rows too, not those whose building was cut
-    off."""
+    """Returns the table's indexes by name. Indexes that wait for rows are included; those whose build was interrupted
+    are not."""
     found = (_live(each, state.dataset) for each in remembered_indexes(state.properties).values())
     return tuple(sorted((index for index in found if index is not None), key=lambda index: index.name))
 
@@ -140,7 +142,7 @@ def _live(remembered: RememberedIndex, dataset: int) -> IndexSpec | None:
 
 
 def observed_indexes(dataset: lance.LanceDataset) -> dict[str, ObservedIndex]:
-    """Returns the indexes of the opened version by name; those that no spec can declare are left alone."""
+    """Returns the indexes of the opened version by name, without those that no spec can declare."""
     described = [each for each in dataset.describe_indices() if not each.name.startswith(_OF_LANCE)]
     observed = {each.name: _observed(dataset, each) for each in described}
     return {name: each for name, each in observed.items() if _declarable(each.index)}
@@ -181,7 +183,8 @@ def _parameters(kind: str, details: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _training(details: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns how the index was trained, from hints that Lance keeps for later builds and promises nothing about."""
+    """Returns how the index was trained, from hints that Lance keeps for later builds. Lance does not guarantee these
+    hints."""
     hints = details.get("runtime_hints") or {}
     found = {name: str(hints.get(f"lance.ivf.{hint}")) for name, hint in _HINTS.items()}
     return {name: int(value) for name, value in found.items() if value.isdecimal()}
@@ -199,7 +202,7 @@ def vector_size(dataset: lance.LanceDataset, path: str) -> int:
 def reconciled(
     remembered: Mapping[str, RememberedIndex], observed: Mapping[str, ObservedIndex], dataset: int
 ) -> dict[str, RememberedIndex]:
-    """Returns what is to be remembered when the table's dataset of that number has the `observed` indexes."""
+    """Returns the declarations to record when the table's dataset of that number has the `observed` indexes."""
     found = {name: _known(remembered.get(name), index, dataset) for name, index in observed.items()}
     for name, each in remembered.items():
         if name in observed:
@@ -224,7 +227,8 @@ def _known(remembered: RememberedIndex | None, observed: ObservedIndex, dataset:
 
 
 def index_updates(dataset: lance.LanceDataset, state: TableState) -> list[SetTableProperties]:
-    """Returns the update that makes the state remember what the opened version has; none when it does."""
+    """Returns the update that makes the state record the indexes of the opened version; empty when the state is up to
+    date."""
     remembered = remembered_indexes(state.properties)
     found = reconciled(remembered, observed_indexes(dataset), state.dataset)
     if found == remembered:

@@ -2,7 +2,7 @@
 
 A manifest ends with its message's position (8 bytes), the format's version (4) and a magic number (4). The message
 names the position of the section of indexes. Both are preceded by their length (4 bytes). The messages are `Manifest`,
-`IndexSection` and `IndexMetadata` of Lance's protos/table.proto, of which only what is needed is declared here.
+`IndexSection` and `IndexMetadata` of Lance's protos/table.proto, of which this module declares only the needed fields.
 """
 
 from __future__ import annotations
@@ -54,10 +54,11 @@ def rename_segments(location: str, dataset: lance.LanceDataset, before: str, aft
 
 
 def index_segments(location: str, dataset: lance.LanceDataset, name: str) -> list[Index]:
-    """Returns the segments of the index of that name, as commits of Lance take them; none where the index does not
-    exist.
+    """Returns the segments of the index of that name, in the form that commits of Lance take; none where the index does
+    not exist.
 
-    Whatever Lance knows of a segment goes with it, or the index would be ignored or lose its parameters.
+    All that Lance stores of a segment is included. Otherwise Lance would ignore the index, or the index would lose its
+    parameters.
     """
     from lance.dataset import Index
 

@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 
     from deployer.specs.model import IndexSpec
 
-#: How many vectors Lance 14 aims at in a partition when their number is not declared; a million for graphs.
+#: vectors per partition that Lance 14 aims for when the number of partitions is not declared; a million for graphs
 _PARTITION_ROWS: Mapping[str, int] = {"ivf_flat": 4_096, "ivf_pq": 8_192}
-_ALONE = frozenset(("ivf_hnsw_sq",))  # each segment has its own bounds of values, and Lance joins none of such
+_ALONE = frozenset(("ivf_hnsw_sq",))  # each segment has its own bounds of values, and Lance does not join such segments
 _GRAPH_ROWS, _MOST_PARTITIONS = 2**20, 4_096
 _ATTEMPTS = 20  #: how often finished segments are sent again because others committed first
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentJob:
-    """A segment that is to be built, with all that a process needs to build it: it is pickled.
+    """A segment to build, with all that a process needs to build it; it is pickled.
 
-    `version` is the dataset's, `models` are what all segments of an index on vectors share, and `options` are further
-    ones of Lance that do not change the index.
+    `version` is the dataset's version. `models` are shared by all segments of an index on vectors. `options` are other
+    options of Lance, which do not change the index.
     """
 
     version: int
@@ -50,7 +50,7 @@ class SegmentJob:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def done(self, dataset: lance.LanceDataset, on_rows: Callable[[int], None], threads: int) -> list[Index]:
-        """Writes the segment and commits nothing. `dataset` is open at `version`; Lance chooses its own threads."""
+        """Writes the segment without a commit. `dataset` is open at `version`; Lance chooses the number of threads."""
         on_rows(0)
         [column] = self.index.columns
         dataset = dataset.checkout_version(self.version)  # Lance builds one index at a time on an opened dataset
@@ -77,9 +77,10 @@ def lance_parameters(dataset: lance.LanceDataset, index: IndexSpec) -> dict[str,
 def segment_jobs(
     dataset: lance.LanceDataset, index: IndexSpec, parts: int, options: Mapping[str, Any]
 ) -> list[SegmentJob]:
-    """Jobs for segments of about as many rows each; at most one for each fragment, and none without fragments.
+    """Returns jobs for segments of about the same number of rows.
 
-    Trains what segments of an index on vectors share, where there are several.
+    There is at most one job for each fragment, and none without fragments. Where an index on vectors has several
+    segments, it trains what they share.
     """
     fragments = dataset.get_fragments()
     if index.kind in VECTOR_KINDS and (index.kind in _ALONE or "." in index.columns[0]):
@@ -95,7 +96,7 @@ def segment_jobs(
 
 
 def _groups(fragments: Sequence[tuple[int, int]], parts: int) -> list[list[tuple[int, int]]]:
-    """Neighbouring fragments, in groups of about as many rows."""
+    """Returns neighbouring fragments in groups of about the same number of rows."""
     parts, total = max(1, min(parts, len(fragments))), sum(rows for _, rows in fragments)
     groups: list[list[tuple[int, int]]] = []
     before = 0
@@ -109,8 +110,8 @@ def _groups(fragments: Sequence[tuple[int, int]], parts: int) -> list[list[tuple
 
 
 def train_models(dataset: lance.LanceDataset, index: IndexSpec) -> dict[str, Any]:
-    """Returns the centroids of an index on vectors, and the codewords where it has some, as Lance's builds take
-    them."""
+    """Returns the centroids of an index on vectors, and the codewords where it has some, in the form that Lance's
+    builds take."""
     from lance.indices import IndicesBuilder
 
     [column] = index.columns
@@ -139,7 +140,7 @@ def train_models(dataset: lance.LanceDataset, index: IndexSpec) -> dict[str, Any
 
 
 def _default_partitions(kind: str, rows: int) -> int:
-    """Lance's own choice."""
+    """Returns the number that Lance chooses by itself."""
     return min(_MOST_PARTITIONS, max(1, rows // _PARTITION_ROWS.get(kind, _GRAPH_ROWS)))
 
 
@@ -148,10 +149,10 @@ def publish_segments(
 ) -> None:
     """Makes the segments the index, and removes all segments of the `replaced` indexes, in one commit.
 
-    Segments of an index for full-text search become one: they are of no use to searches before. `dataset` is open at
-    the version that the segments were built on. Where others commit meanwhile, the commit is tried again for as long as
-    the segments' fragments stay as they were. Raises Lance's own failure where it does not have the commit; the
-    segments' files are removed then, unless Lance may have the commit later.
+    Segments of an index for full-text search become one: searches cannot use them separately. `dataset` is open at the
+    version that the segments were built on. Where others commit meanwhile, the commit is tried again while the
+    segments' fragments are unchanged. Raises Lance's own failure where Lance does not have the commit; the segments'
+    files are then removed, unless Lance may still take the commit.
     """
     import lance
 
@@ -176,7 +177,7 @@ def publish_segments(
 
 
 def _data_files(dataset: lance.LanceDataset) -> dict[int, tuple[str, ...]]:
-    """Returns the paths of the data files of each fragment: rows that are deleted change none, and new values do."""
+    """Returns the paths of the data files of each fragment: deleting rows does not change them, new values do."""
     return {
         each.fragment_id: tuple(sorted(file.path for file in each.metadata.files)) for each in dataset.get_fragments()
     }

@@ -27,7 +27,7 @@ def phrase_query(phrase: str, columns: Sequence[str]) -> FullTextQuery:
 
 
 def descending(column: str) -> Any:
-    """Lance's ordering by a column: highest first, nulls last."""
+    """Returns Lance's ordering by a column: highest first, nulls last."""
     from lance.dataset import ColumnOrdering
 
     return ColumnOrdering(column, ascending=False, nulls_first=False)

@@ -1,4 +1,5 @@
-"""The arrangement of a file by CLUSTER, as the state store keeps it: the curve, its columns, and the range of each."""
+"""The order of rows that CLUSTER gives a file, as the state store records it: the curve, its columns, and their
+ranges."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     import lance
     import pyarrow as pa
 
-BOUND_BYTES = 64  #: longer values are kept as bounds of that length
+BOUND_BYTES = 64  #: longer values are shortened to bounds of this length
 
 Bounds = tuple[tuple[bytes, ...], tuple[bytes, ...]]  #: least and largest encoded value (`encode_nullable`) by column
 
@@ -36,7 +37,8 @@ class FileClustering:
 
 
 def clustering_of(curve: str, fields: Sequence[int]) -> str:
-    """Returns the name of a curve over columns, by Lance's field ids: these stay whatever the columns are called."""
+    """Returns the name of a curve over columns. It has Lance's field ids, which stay the same when columns are
+    renamed."""
     return f"{curve}:{','.join(map(str, fields))}"
 
 
@@ -46,7 +48,7 @@ def clustered_fields(clustering: str) -> tuple[int, ...]:
 
 
 def joined(found: Sequence[FileClustering | None]) -> FileClustering | None:
-    """Returns the arrangement of all of these rows together; None where they were not all arranged by the same."""
+    """Returns the clustering of all these files together; None where they are not all clustered by the same curve."""
     first = found[0] if found else None
     if first is None or any(each is None or each.by != first.by for each in found):
         return None
@@ -73,8 +75,8 @@ def bounds_of(columns: Sequence[Any], kinds: Sequence[str]) -> Bounds | None:
 
 
 def key_bounds(file: File, row_keys: Sequence[str], columns: Sequence[str]) -> Bounds | None:
-    """Returns the bounds of columns that are row keys, as they are recorded of any file; None where one is not
-    known."""
+    """Returns the bounds of columns that are row keys, from the key range that every file records; None where one is
+    unknown."""
     if len(file.column_min) != len(row_keys) or not set(columns) <= set(row_keys):
         return None
     places = [row_keys.index(name) for name in columns]
@@ -85,7 +87,7 @@ def key_bounds(file: File, row_keys: Sequence[str], columns: Sequence[str]) -> B
 
 
 def around(found: Sequence[Bounds | None]) -> Bounds | None:
-    """Returns the bounds of rows that are within any of these."""
+    """Returns the bounds that contain all of these bounds."""
     known = [each for each in found if each is not None]
     return _around(known) if known else None
 
@@ -106,7 +108,8 @@ def _above(value: bytes) -> bytes:
 
 
 def field_of(dataset: lance.LanceDataset, path: str) -> Any | None:
-    """Lance's field of a column or of a field of structs, such as `gate.number`; None when there is none."""
+    """Returns Lance's field of a column or of a field of structs, such as `gate.number`; None when it does not
+    exist."""
     fields, found = dataset.lance_schema.fields(), None
     for name in path.split("."):
         found = next((each for each in fields if each.name() == name), None)
@@ -132,7 +135,7 @@ def path_of(dataset: lance.LanceDataset, field_id: int) -> str | None:
 
 
 def value_of(rows: pa.Table | pa.RecordBatch, path: str) -> Any:
-    """Returns a column, or a field of structs; null where a struct around it is."""
+    """Returns a column, or a field of structs. The field is null where its struct is null."""
     import pyarrow.compute as pc
 
     name, _, below = path.partition(".")
@@ -141,7 +144,7 @@ def value_of(rows: pa.Table | pa.RecordBatch, path: str) -> Any:
 
 
 def kind_of(schema: pa.Schema, path: str) -> str:
-    """Returns the kind (see `deployer.state.model.keys`) of a column, or of a field of structs, which is there."""
+    """Returns the kind (see `deployer.state.model.keys`) of an existing column or field of structs."""
     column = find_column(columns_of(schema), path)
     assert column is not None  # noqa: S101 -- the caller found it
     return format_type(column.type)

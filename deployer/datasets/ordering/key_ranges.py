@@ -1,4 +1,4 @@
-"""Row keys of Arrow data as the state store keeps them: values, and the smallest and largest of a fragment."""
+"""Row keys of Arrow data in the form of the state store: values, and the smallest and largest key of a fragment."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def comparable(values: Any) -> Any:
 
 
 def key_value(scalar: pa.Scalar) -> KeyValue:
-    """Returns a scalar of `comparable` values as the state store keeps it."""
+    """Returns a scalar of `comparable` values in the form of the state store."""
     import pyarrow as pa
 
     value = scalar.as_py()
@@ -85,7 +85,7 @@ def key_value(scalar: pa.Scalar) -> KeyValue:
 def key_range(keys: pa.Table, kinds: Sequence[str], *, in_order: bool = False) -> KeyRange | None:
     """Returns the range of the row-key columns `keys`; None when there are no rows or a key is null.
 
-    `in_order`: the rows are sorted by these columns, so that the first and last are looked at alone.
+    `in_order`: the rows are sorted by these columns, so that only the first and last row are read.
     """
     if not keys.num_rows or not keys.num_columns:
         return None
@@ -106,8 +106,8 @@ def key_range(keys: pa.Table, kinds: Sequence[str], *, in_order: bool = False) -
 
 
 def extremes(column: Any) -> tuple[pa.Scalar, pa.Scalar]:
-    """Smallest and largest of `comparable` values, of which one is not null; NaN, which Arrow leaves out, is above
-    all numbers."""
+    """Returns the smallest and largest of `comparable` values, of which at least one is not null. NaN, which Arrow
+    ignores, is above all numbers."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -122,8 +122,8 @@ def extremes(column: Any) -> tuple[pa.Scalar, pa.Scalar]:
 
 
 def _extreme_row(columns: Sequence[Any], which: int) -> list[pa.Scalar]:
-    """Returns the first or last row in key order: the extreme of the first column, then of the second among these
-    rows."""
+    """Returns the first or last row in key order: the extreme of the first column, then of the second among the rows
+    found."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def sorted_rows(table: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """Returns the rows in ascending order of `columns` (row keys, then sort keys), nulls last; stable only as a whole.
+    """Returns the rows in ascending order of `columns` (row keys, then sort keys), nulls last.
 
-    Strings order by their UTF-8 bytes, NaN after all numbers, as encoded keys do.
+    Equal rows may change places. Strings order by their UTF-8 bytes, NaN after all numbers, as encoded keys do.
     """
     if not columns or table.num_rows < 2:
         return table
@@ -31,9 +31,10 @@ def sorted_rows(table: pa.Table, columns: Sequence[str]) -> pa.Table:
 
 
 class Splitter:
-    """Finds the range of each row, given the keys that part the ranges: range i holds split[i-1] <= key < split[i].
+    """Finds the range of each row, from the keys that separate the ranges: range i holds split[i-1] <= key < split[i].
 
-    `splits` are prefixes of the row-key tuple in ascending order, as `deployer.state.model.keys.decode_key` gives them.
+    `splits` are prefixes of the row-key tuple in ascending order, as `deployer.state.model.keys.decode_key` returns
+    them.
     """
 
     def __init__(self, types: Sequence[pa.DataType], splits: Sequence[Sequence[KeyValue]]) -> None:
@@ -43,7 +44,8 @@ class Splitter:
         ]
 
     def ranges(self, keys: Sequence[Any], rows: int) -> NDArray[np.int64]:
-        """Returns the range number of each of `rows` rows; `keys` are their row-key columns (arrays without nulls)."""
+        """Returns the number of the range of each row; `rows` is the number of rows, `keys` are their row-key columns
+        (arrays without nulls)."""
         low = np.zeros(rows, np.int64)
         if not self.count or not rows:
             return low
@@ -61,8 +63,7 @@ class Splitter:
         return low
 
     def _at_least(self, values: Sequence[Any], split: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Returns whether each row's key is at or above the split given for it: columns compared from the last to the
-        first."""
+        """Returns whether each row's key is at or above its split. Columns are compared from the last to the first."""
         result = np.ones(len(split), np.bool_)
         for column, value in zip(reversed(self._columns), reversed(values), strict=True):
             greater, equal = column.compare(value, split)
@@ -71,7 +72,7 @@ class Splitter:
 
 
 class _SplitColumn:
-    """One row-key column of all splits; `given`: which splits have a value for it."""
+    """One row-key column of all splits; `given` says which splits have a value for the column."""
 
     def __init__(self, kind: pa.DataType, index: int, splits: Sequence[Sequence[KeyValue]]) -> None:
         found = [split[index] for split in splits if len(split) > index]
@@ -99,7 +100,7 @@ class _SplitColumn:
 
 
 def _key_array(kind: pa.DataType, values: Sequence[Any]) -> Any:
-    """Key values of the state store as an array of `comparable` values."""
+    """Returns key values of the state store as an array of `comparable` values."""
     shape = comparable(pa.array([], kind)).type
     if pa.types.is_decimal(shape):
         return pc.cast(pa.array(values, pa.string()), shape)
@@ -107,7 +108,7 @@ def _key_array(kind: pa.DataType, values: Sequence[Any]) -> Any:
 
 
 def _numpy(array: Any) -> NDArray[Any] | None:
-    """Numbers and booleans as numpy values, which compare faster; None for everything else."""
+    """Returns numbers and booleans as numpy values, which compare faster; None for other types."""
     if pa.types.is_boolean(array.type):
         return np.asarray(array.cast(pa.int8()))
     return np.asarray(array) if pa.types.is_integer(array.type) or pa.types.is_floating(array.type) else None

@@ -11,7 +11,7 @@ from deployer.datasets.errors import lance_errors
 from deployer.datasets.lance_transactions import metadata_since
 from deployer.datasets.recovery.doubled_jobs import doubled_fragments
 from deployer.datasets.recovery.past_version import applied
-from deployer.datasets.recovery.restored import Stands, UndoneRestore, Waits, judged_restore
+from deployer.datasets.recovery.restored import UndoneRestore, ValidRestore, WaitingRestore, judged_restore
 from deployer.datasets.recovery.unrecorded import lacks_intents, missing_updates
 from deployer.errors import CommitTimedOut, Corrupt, NotFound
 from deployer.platform.storage.envelope import FORGED
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
     from deployer.state.reader import StateReader
 
-ATTEMPTS = 20  #: how often the entry and the state are read again because others keep changing the table
+ATTEMPTS = 20  #: how often the entry and the state are read again because other processes keep changing the table
 
 
 @dataclass(frozen=True, slots=True)
 class CurrentState:
-    """An entry and a state that belong together. `without` are fragments of the state's version that a job committed
-    twice: the next writer removes them, and their rows do not count. `recorded`: the log has all of the state; then
-    `manifest` is the name of the newest manifest, which is the one of the state's version."""
+    """An entry and the state that belongs to it. `without` are fragments of the state's version that a job committed
+    twice: the next writer removes them, and their rows do not count. `recorded`: the log has all of the state. Then
+    `manifest` is the name of the newest manifest, which belongs to the state's version."""
 
     entry: TableEntry
     state: TableState
@@ -40,7 +40,7 @@ class CurrentState:
 
 
 def as_recorded(store: StateReader, root: str, entry: TableEntry, state: TableState) -> CurrentState:
-    """Returns the newest entry and state that belong together, with all that Lance has.
+    """Returns the newest entry and its state, with everything that Lance has.
 
     Raises Corrupt and NotFound for a dataset that cannot be read.
     """
@@ -65,12 +65,12 @@ def as_recorded(store: StateReader, root: str, entry: TableEntry, state: TableSt
                     if state.version == before.version:
                         return _with_unrecorded(store, dataset, CurrentState(entry, state))
                     continue
-        except Corrupt:  # unless others recorded the versions since, and then cleaned them away
+        except Corrupt:  # unless another process recorded the versions and then removed them
             entry, state = read_again(store, entry, state)
             if state.version == before.version:
                 raise
             continue
-        entry, state = read_again(store, entry, state)  # others may have recorded it by now
+        entry, state = read_again(store, entry, state)  # another process may have recorded it
         is_newest = state.version == before.version or is_newest
     raise CommitTimedOut(
         "other processes rewrite the table faster than it can be read",
@@ -80,8 +80,8 @@ def as_recorded(store: StateReader, root: str, entry: TableEntry, state: TableSt
 
 
 def newest_version(location: str, entry: TableEntry, state: TableState) -> int:
-    """Returns the newest version of the table's dataset. Raises Corrupt for one that is older than what was
-    recorded."""
+    """Returns the newest version of the table's dataset. Raises Corrupt for a dataset that is older than the recorded
+    state."""
     return version_of(_newest_manifest(location, entry, state))
 
 
@@ -98,7 +98,7 @@ def _newest_manifest(location: str, entry: TableEntry, state: TableState) -> str
 
 
 def read_again(store: StateReader, entry: TableEntry, state: TableState) -> tuple[TableEntry, TableState]:
-    """Returns the entry and the state as they are now. Raises NotFound for a table that was removed meanwhile."""
+    """Returns the current entry and state. Raises NotFound for a table that was removed meanwhile."""
     found = store.instance().tables.get(entry.table_id)
     if found is None:
         raise NotFound("the table was removed meanwhile", where=f"table/{entry.full_name}")
@@ -106,16 +106,16 @@ def read_again(store: StateReader, entry: TableEntry, state: TableState) -> tupl
 
 
 def _with_unrecorded(store: StateReader, dataset: lance.LanceDataset, seen: CurrentState) -> CurrentState:
-    """Returns the state with what the opened version of the dataset holds."""
+    """Returns the state with the content of the opened version of the dataset."""
     state = seen.state
     doubled = doubled_fragments(dataset, state)
     while dataset.version > state.lance_version:
         match judged_restore(store, dataset, state):
-            case Stands(update):
+            case ValidRestore(update):
                 state = applied(state, [update])
             case UndoneRestore(version):
                 dataset = dataset.checkout_version(version - 1)
-            case Waits():  # the table is as before until all tables of the restore are recorded
+            case WaitingRestore():  # the table is as before until all tables of the restore are recorded
                 break
             case None:
                 state = applied(state, missing_updates(dataset, state, doubled, only_changed=True))

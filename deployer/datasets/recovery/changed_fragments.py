@@ -14,8 +14,8 @@ _NAMING = frozenset({"Append", "Delete", "Update", "DataReplacement"})
 
 
 def changed_fragments(dataset: lance.LanceDataset, since: int) -> set[int] | None:
-    """Returns the fragments of version `since` in which the commits after it may have changed anything; those that they
-    removed or added are not among them. None where that is not known."""
+    """Returns the fragments of version `since` in which the commits after it may have changed anything; fragments that
+    they removed or added are not included. Returns None where this is unknown."""
     found = set[int]()
     for version in range(since + 1, int(dataset.version) + 1):
         operation = getattr(transaction_of(dataset, version), "operation", None)

@@ -1,5 +1,5 @@
-"""The definitions that computed the values of fragments, as the log lacks it: from commit metadata, and from what
-others wrote or removed since."""
+"""The definitions that computed the values of fragments, where the log lacks them. They are found from commit metadata,
+and from what other programs wrote or removed later."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class ComputedFiles:
-    """Fragments that got values of columns since the state."""
+    """The fragments that received values of columns after the state was recorded."""
 
-    columns: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  #: as `ids_by_column` has them
-    inputs: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  #: columns that computed columns read, by id
-    texts: dict[int, str] = field(default_factory=dict)  #: by fragment id, as `File` is to have it
+    columns: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  #: the result of `ids_by_column`
+    inputs: Mapping[int, tuple[int, ...]] = field(
+        default_factory=dict
+    )  #: the columns that each computed column reads, by id
+    texts: dict[int, str] = field(default_factory=dict)  #: by fragment id, in the form of `File`
     left: dict[int, Fragment] = field(default_factory=dict)  #: the fragments as these commits left them
 
     @staticmethod
@@ -43,8 +45,8 @@ class ComputedFiles:
         held: Mapping[int, File],
         now: Mapping[int, Fragment],
     ) -> None:
-        """Notes the values that the commit of `version` gave to fragments, which are `held` and of which `now` is the
-        newest version."""
+        """Notes the values that the commit of `version` gave to fragments. `held` are the fragments with their files;
+        `now` is their newest version."""
         groups = getattr(operation, "replacements", None) or ()
         if not groups:
             return
@@ -64,10 +66,11 @@ class ComputedFiles:
             self.texts[number], self.left[number] = text, after[number]
 
     def now(self, file: File, fragment: Fragment, was: Fragment | None, *, is_recorded: bool) -> str:
-        """Returns what computed the fragment's values, without columns that others wrote or removed since it `was`;
-        values of which they wrote inputs are outdated.
+        """Returns the definitions that computed the fragment's values.
 
-        `is_recorded`: the state has the fragment. Where it is unknown how that was, all may be from others.
+        Columns that other programs wrote or removed since `was` are left out; values whose inputs they wrote are
+        outdated. `is_recorded`: the state has the fragment. Where the earlier fragment is unknown, all values may be
+        from other programs.
         """
         text = self.texts.get(file.fragment_id, file.computed)
         before = self.left.get(file.fragment_id, was)

@@ -1,4 +1,4 @@
-"""Fragments of a job that was committed twice: two processes ran it at once."""
+"""Finds the fragments of a job that was committed twice because two processes ran it at once."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
 
 def doubled_fragments(dataset: lance.LanceDataset, state: TableState) -> frozenset[int]:
-    """Fragments of a job's second commit: two processes ran it at once, and neither saw the other's commit.
+    """Returns the fragments of a job's second commit: two processes ran the job at once, and neither saw the other's
+    commit.
 
-    Both may have committed the same files: then those are left that were there before the second. Rows go by this, so
-    Lance itself must have the first commit: the state alone, which any program may have written, is not enough.
+    Both may have committed the same files; then the fragments from before the second commit stay. This decision removes
+    rows. Therefore Lance itself must have the first commit; the state alone is not enough, because any program may have
+    written it.
     """
     first = {job_id: job.lance_version for job_id, job in state.jobs.items()}
     doubled = set[int]()
@@ -33,8 +35,8 @@ def doubled_fragments(dataset: lance.LanceDataset, state: TableState) -> frozens
 def _holds_commit_of(
     dataset: lance.LanceDataset, job_id: str, at: int, version: int, before: Mapping[int, Fragment]
 ) -> bool:
-    """Returns whether the job committed version `at`, below `version`, and its rows were among the fragments `before`
-    that."""
+    """Returns whether the job committed version `at`, which is below `version`, and its rows are among the fragments
+    `before` that version."""
     own = next((info for info in metadata_at(dataset, at) if info.job_id == job_id), None) if at < version else None
     if own is None:
         return False

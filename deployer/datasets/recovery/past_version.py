@@ -1,4 +1,4 @@
-"""A table's state at a version of its dataset that the log has no record of its own for.
+"""A table's state at a version of its dataset for which the log has no separate record.
 
 Commits by plain Lance are recorded when deployer opens the table next: several in a row become one record, of the
 newest. The state at a version in between is the one recorded before it, with what that version of the dataset holds.
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 def state_at(dataset: lance.LanceDataset, recorded: TableState) -> TableState:
-    """Returns the state at the opened version of the dataset; `recorded` is one of this dataset, at that version or
+    """Returns the state at the opened version of the dataset; `recorded` is a state of this dataset, at that version or
     before it.
 
-    Raises Corrupt when the two do not fit each other.
+    Raises Corrupt when the state and the dataset do not fit each other.
     """
     if int(dataset.version) <= recorded.lance_version:
         return recorded

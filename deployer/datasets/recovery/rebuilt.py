@@ -1,8 +1,9 @@
-"""A table's log as its dataset shows it, for a state store that was lost: versions, commit metadata, and records.
+"""Rebuilds a table's log from its dataset, for a state store that was lost.
 
-Each version that the dataset keeps becomes an entry, at the time at which Lance committed it, so that savepoints, jobs
-and `history` are as they were. What versions do not contain (keys, partitions, settings) is in the dataset's record
-(`deployer.state.records.document`). Nothing here writes anything.
+The sources are versions, commit metadata and records. Each version that the dataset keeps becomes an entry with the
+time of Lance's commit, so that savepoints, jobs and `history` are restored. The dataset's record
+(`deployer.state.records.document`) has what versions do not contain (keys, partitions, settings). This module does not
+write anything.
 """
 
 from __future__ import annotations
@@ -34,17 +35,17 @@ if TYPE_CHECKING:
 
 Infos = Mapping[int, Sequence[CommitMetadata]]  #: by the version that the commit made
 REWRITE = "rewrite"  #: the kind of commits by which a rewrite copies rows into a new dataset
-_NOT_JOBS = (RESTORE, REWRITE, UNDO)  #: kinds of commits that are not jobs of their own
-STEPS = 300  #: versions of a dataset that become entries of their own: the newest, and those of savepoints
-FRAGMENTS = 30_000  #: of all these versions together, which bounds the time
+_NOT_JOBS = (RESTORE, REWRITE, UNDO)  #: kinds of commits that are not jobs
+STEPS = 300  #: how many versions of a dataset become entries: the newest, and those of savepoints
+FRAGMENTS = 30_000  #: bound for all these versions together, which limits the time
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One dataset that a table has or had. `record` and `jobs` are what is recorded in it.
+    """A current or former dataset of a table.
 
-    `own_infos`: the metadata of its commits is of this table. In a dataset that was imported in place it may be of
-    another lake.
+    `record` and `jobs` are stored in the dataset. `own_infos`: the metadata of its commits belongs to this table. In a
+    dataset that was imported in place, the metadata may belong to another lake.
     """
 
     uri: str
@@ -55,7 +56,8 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class RebuiltLog:
-    """The entries of a table's log, and the newest state that they make. `lost`: savepoints that are gone."""
+    """The entries of a table's log, and the newest state that results from them. `lost` are the savepoints that no
+    longer exist."""
 
     entries: tuple[LogEntry, ...]
     state: TableState
@@ -64,8 +66,8 @@ class RebuiltLog:
 
 
 def rebuilt_log(current: Source, retired: Sequence[Source], author: str) -> RebuiltLog:
-    """Returns the log of the table that has the dataset `current`. The retired ones that savepoints are of come before
-    it.
+    """Returns the log of the table that has the dataset `current`. Retired datasets that savepoints belong to come
+    first.
 
     Raises Corrupt and NotFound for a current dataset that cannot be read.
     """
@@ -79,7 +81,7 @@ def rebuilt_log(current: Source, retired: Sequence[Source], author: str) -> Rebu
             try:
                 _fold(log, source, of_it, to_newest=False)
             except (DeployerError, Inapplicable):
-                log = before  # it is damaged: its savepoints are named as lost
+                log = before  # the dataset is damaged: its savepoints are reported as lost
     own = [each for each in wanted.values() if each.dataset == record.entry.dataset]
     before = log.copy()
     try:
@@ -96,7 +98,7 @@ def rebuilt_log(current: Source, retired: Sequence[Source], author: str) -> Rebu
 
 @dataclass(slots=True)
 class _Log:
-    """A log that is being made, and the state after its last entry."""
+    """A log under construction, and the state after its last entry."""
 
     table_id: str
     author: str
@@ -122,7 +124,7 @@ class _Log:
 
 
 def _fold(log: _Log, source: Source, savepoints: Sequence[Savepoint], *, to_newest: bool, steps: int = STEPS) -> int:
-    """Adds entries for the versions of one dataset; gives how many versions it keeps."""
+    """Adds entries for the versions of one dataset; returns how many versions it keeps."""
     newest = open_dataset(source.uri)
     kept = {version: round(at.timestamp() * 1000) for version, at in versions_of(newest).items()}
     needed = {each.lance_version for each in savepoints} & kept.keys()
@@ -156,7 +158,8 @@ def _trusts(source: Source, version: int) -> bool:
 
 
 def _begin(infos: Infos) -> int:
-    """Returns the version from which on the dataset was the table's: a rewrite copied rows into it before."""
+    """Returns the first version at which the dataset belongs to the table. In earlier versions a rewrite copied rows
+    into it."""
     copied = 0
     for version, each in infos.items():
         if each and each[0].kind == REWRITE:
@@ -176,7 +179,7 @@ def _chosen(versions: Sequence[int], needed: Collection[int], steps: int) -> lis
 
 
 def _first(dataset: lance.LanceDataset, source: Source, kept: Mapping[int, int], infos: Infos) -> TableRebuilt:
-    """Returns the table at the first version that the rebuilt log has."""
+    """Returns the table at the first version of the rebuilt log."""
     record, version = source.record, int(dataset.version)
     known = source.jobs
     before = [each for each in known.jobs if known.lance_version < version or each.at < kept[version]] if known else []
@@ -198,7 +201,7 @@ def _first(dataset: lance.LanceDataset, source: Source, kept: Mapping[int, int],
         for each in found.jobs.values()
         if each.kind != REWRITE
     )
-    # The commit that made the state counts as none: generation is as it was recorded.
+    # the commit that made the state does not count: the generation is the recorded one
     properties = replace(found.properties, generation=record.properties.generation)
     files, services = tuple(found.files), record.services
     return TableRebuilt(version, found.schema, properties, record.partitions, files, jobs, services, record.datasets)
@@ -218,14 +221,14 @@ def _all_of(state: TableState) -> TableRebuilt:
 
 
 def _recorded_now(recorded: JobsRecord | None, version: int, following: int | None) -> JobsRecord | None:
-    """Returns the record between this version and the one that follows; None where there is none."""
+    """Returns the record between this version and the next one; None where there is none."""
     if recorded is None or recorded.lance_version < version:
         return None
     return recorded if following is None or recorded.lance_version < following else None
 
 
 def _files(state: TableState, recorded: JobsRecord) -> tuple[File, ...]:
-    """Returns the files with recorded facts that no commit metadata has: order and clustering."""
+    """Returns the files with their recorded order and clustering, which commit metadata does not have."""
     known = {file.fragment_id: file for file in recorded.files}
     return tuple(_with_order(file, known.get(file.fragment_id), state) for file in state.files)
 
@@ -238,7 +241,7 @@ def _with_order(file: File, known: File | None, state: TableState) -> File:
 
 
 def _step(log: _Log, dataset: lance.LanceDataset, at: int, states: Mapping[int, TableState], infos: Infos) -> None:
-    """Adds what the version changed since the one before; `infos` is the metadata of all commits since."""
+    """Adds the changes since the previous version; `infos` is the metadata of all commits since then."""
     state, version = log.state, int(dataset.version)
     own = infos.get(version)
     if own and own[0].kind == RESTORE and (then := _restored_state(dataset, states)) is not None:
@@ -249,8 +252,8 @@ def _step(log: _Log, dataset: lance.LanceDataset, at: int, states: Mapping[int, 
 
 
 def _expecting(state: TableState, infos: Infos) -> TableState:
-    """Returns the state with an intent for each commit of ours without files, such as one of columns: its job counts
-    then."""
+    """Returns the state with an intent for each of deployer's commits without files, such as a load of columns, so that
+    its job counts."""
     without = {
         info.job_id: Intent(info.job_id, info.kind, 0, version - 1)
         for version, several in infos.items()
@@ -261,7 +264,8 @@ def _expecting(state: TableState, infos: Infos) -> TableState:
 
 
 def _restored_state(dataset: lance.LanceDataset, states: Mapping[int, TableState]) -> tuple[TableState, str] | None:
-    """Returns the state that a restore went back to, and by which name; None where it is not valid or not known."""
+    """Returns the state that a restore restored, and the savepoint's name; None where the restore is not valid or
+    unknown."""
     version = int(dataset.version)
     transaction = transaction_of(dataset, version)
     properties = transaction.transaction_properties or {}
@@ -273,7 +277,7 @@ def _restored_state(dataset: lance.LanceDataset, states: Mapping[int, TableState
 
 
 def _with_names(record: TableRecord, uri: str, dataset: lance.LanceDataset) -> TableProperties:
-    """Returns the recorded properties with the keys by the names that their columns have in the opened version."""
+    """Returns the recorded properties. Keys have the names of their columns in the opened version."""
     properties = record.properties
     recorded = (*properties.row_keys, *properties.sort_keys)
     names = {each.name() for each in dataset.lance_schema.fields()}
@@ -294,7 +298,8 @@ def _with_names(record: TableRecord, uri: str, dataset: lance.LanceDataset) -> T
 
 
 def _settle_properties(log: _Log, newest: lance.LanceDataset, recorded: TableProperties) -> None:
-    """Brings the last state to what was recorded, where older versions had other indexes; then to the dataset's own."""
+    """Brings the last state to the recorded properties, where older versions had other indexes; then to the dataset's
+    own indexes."""
     state = log.state
     if state.properties.declared != recorded.declared:
         log.add(state.at, [SetTableProperties({"declared": recorded.declared})])

@@ -1,11 +1,10 @@
-"""The state of a table after a restore: the record of one, and the roll-forward of one whose record was lost.
+"""The state of a table after a restore: recording a restore, and rolling forward a restore whose record was lost.
 
-A restore is one commit to Lance, which holds the rows of a savepoint's version. Lance takes it whatever others
-committed since it was prepared, and so undoes that. So it is valid only where it is the version right after the one
-that it was prepared on, which it names. One that is not is taken back by the process that sees it first, before
-anything is committed on top. The commit that takes it back is a restore too, and the same holds for it.
-
-A restore of several tables counts only once it is recorded, for all of them at once (see `restored_together`).
+A restore is one commit to Lance, which holds the rows of a savepoint's version. Lance accepts it whatever others
+committed after it was prepared, and so undoes those commits. Therefore a restore names its base version, and is valid
+only as the version right after it. The first process that finds an invalid restore takes it back, before anything is
+committed on top. The commit that takes it back is a restore too, with the same rule. A restore of several tables counts
+only once it is recorded for all of them at once (see `restored_together`).
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ STATE, SAVEPOINT, BASE = "deployer.restores", "deployer.savepoint", "deployer.ba
 def restored(
     now: TableState, then: TableState, run_id: str, savepoint: str, lance_version: int, retired_location: str = ""
 ) -> TableRestored:
-    """Returns the record that makes a table as it was `then`. Its owner stays."""
+    """Returns the update that gives a table its state of `then`. The owner does not change."""
     from deployer.state.model.declared_properties import OWNER
 
     declared = {name: value for name, value in then.properties.declared.items() if name != OWNER}
@@ -60,23 +59,25 @@ def restored(
 def commit_restore(
     location: str, dataset: lance.LanceDataset, version: int, run_id: str, savepoint: str, state_version: int
 ) -> None:
-    """Makes the next version of the dataset hold what `version` does, with metadata that records all of it."""
+    """Commits the content of `version` as the next version of the dataset, with metadata that records the whole
+    restore."""
     properties = {STATE: str(state_version), SAVEPOINT: savepoint, BASE: str(int(dataset.version))}
     commit_now(location, dataset, Restore(version), [CommitMetadata(run_id, RESTORE, 0)], properties)
 
 
 @dataclass(frozen=True, slots=True)
-class Stands:
-    """A restore that Lance has and the log lacks, and that is to be recorded."""
+class ValidRestore:
+    """A valid restore that Lance has and the log lacks. It is to be recorded."""
 
     update: TableRestored
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
-    """A restore of several tables that is not recorded: until it is, or is taken back, the table is unchanged before.
+class WaitingRestore:
+    """A restore of several tables that is not recorded yet.
 
-    `built_on`: others have committed on top of it.
+    Until it is recorded or taken back, the table keeps its state from before. `built_on`: others have committed on top
+    of it.
     """
 
     update: TableRestored
@@ -85,7 +86,8 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class UndoneRestore:
-    """A restore that is not valid: the table is unchanged before that version, the dataset's newest."""
+    """A restore that is not valid. The table keeps its state from before that version, which is the dataset's
+    newest."""
 
     version: int
 
@@ -101,7 +103,7 @@ class _RestoreMetadata:
 
     @staticmethod
     def of(properties: Mapping[str, str]) -> _RestoreMetadata | None:
-        """Returns none when others wrote the properties, and they are not of that shape."""
+        """Returns None when another program wrote the properties in another form."""
         try:
             return _RestoreMetadata(int(properties[STATE]), properties[SAVEPOINT], int(properties[BASE]))
         except (KeyError, ValueError):
@@ -110,25 +112,28 @@ class _RestoreMetadata:
 
 def judged_restore(
     store: StateReader, dataset: lance.LanceDataset, state: TableState
-) -> Stands | Waits | UndoneRestore | None:
-    """Returns what to do with a restore that Lance has and the log lacks. Changes nothing.
+) -> ValidRestore | WaitingRestore | UndoneRestore | None:
+    """Returns what to do with a restore that Lance has and the log lacks.
 
-    None when there is none, when it was taken back, or when it can only be taken as a commit of others: its savepoint
-    is gone, or others committed on top of one that is not valid or whose run was ended.
+    Changes nothing. Returns None when no restore is missing, when it was taken back, or when it has to count as a
+    commit of another program: its savepoint no longer exists, or others committed on top of a restore that is invalid
+    or whose run was ended.
     """
     infos = [
         (version, info)
-        for version, (info, *_) in sorted(metadata_since(dataset, state.lance_version).items())  # it is committed alone
+        for version, (info, *_) in sorted(
+            metadata_since(dataset, state.lance_version).items()
+        )  # it is the only job of its commit
     ]
     if infos and infos[-1][1].kind == UNDO and _is_misplaced_undo(dataset, infos[-1][0]):
-        return UndoneRestore(infos[-1][0])  # its restore may be settled, and without an intent
+        return UndoneRestore(infos[-1][0])  # its restore may be settled and have no intent
     found = [(version, info.job_id) for version, info in infos if info.kind == RESTORE and info.job_id in state.intents]
     transaction = dataset.read_transaction(found[0][0]) if found else None
     metadata = _RestoreMetadata.of(transaction.transaction_properties) if transaction is not None else None
     if transaction is None or metadata is None:
         return None
     version, run_id = found[0]
-    if metadata.base != version - 1:  # by Lance's record: what it undid may be in the state already
+    if metadata.base != version - 1:  # read from Lance's record, because the state may have the undone changes already
         return UndoneRestore(version) if version == dataset.version else None
     if version != state.lance_version + 1:
         return None
@@ -140,38 +145,38 @@ def judged_restore(
         return None
     update = restored(state, then, run_id, metadata.savepoint, version)
     if not state.intents[run_id].together:
-        return Stands(update)
+        return ValidRestore(update)
     if any(info.kind == UNDO and info.job_id == _undo_of(run_id) for _, info in infos):
         return None
     run, built_on = state.runs.get(run_id), version < dataset.version
-    return None if built_on and (run is None or run.status != "RUNNING") else Waits(update, built_on)
+    return None if built_on and (run is None or run.status != "RUNNING") else WaitingRestore(update, built_on)
 
 
 def _is_misplaced_undo(dataset: lance.LanceDataset, version: int) -> bool:
-    """Returns whether the dataset's newest version takes back a restore, and what others committed since too."""
+    """Returns whether the dataset's newest version takes back a restore and also undoes later commits of others."""
     properties = dataset.read_transaction(version).transaction_properties
     return version == dataset.version and properties.get(BASE) not in (None, str(version - 1))
 
 
 def roll_restore(store: StateStore, dataset: lance.LanceDataset, state: TableState) -> TableState | None:
-    """Records a restore that Lance has and the log lacks, or undoes one that is not valid; returns the state after it.
+    """Records a valid restore that Lance has and the log lacks, or undoes an invalid one; returns the resulting state.
 
-    None when there is none, as for `judged_restore`. One of several tables is left to `settle_together`.
+    Returns None in the same cases as `judged_restore`. `settle_together` handles a restore of several tables.
     """
     match judged_restore(store, dataset, state):
-        case Stands(update):
+        case ValidRestore(update):
             return store.commit(state.table_id, [update], to_record(state.lance_version, state.dataset))
         case UndoneRestore():
             undo_restore(dataset)
             return state
-        case Waits():
+        case WaitingRestore():
             return state
         case None:
             return None
 
 
 def undo_restore(dataset: lance.LanceDataset) -> None:
-    """Takes back the newest version, which is a restore, or takes one back."""
+    """Takes back the newest version, which is a restore or the undoing of a restore."""
     version = int(dataset.version)
     if latest_version(dataset.uri) != version:
         return  # another process was faster

@@ -1,14 +1,14 @@
-"""Restores of several tables: all of them are recorded by one transaction of the state, or none of them is.
+"""Restores of several tables: all of them are recorded by one transaction of the state, or none is recorded.
 
-Each table has an intent that names all of them, written by one transaction. Then each dataset gets its commit, which
-readers through the state ignore until the record of all. The process that finds such a restore settles it by the runs,
-which have the same id on each table:
+One transaction writes an intent to each table, which names all of them. Then each dataset gets its commit. Readers
+through the state ignore these commits until all are recorded. The process that finds such a restore settles it by the
+runs, which have the same id on each table:
 
 - All datasets have their commits, and nothing else was changed: it is recorded.
-- Its process may still work on it: it is left alone, and the tables are as before.
-- Others committed on top of a restored dataset: the other tables are restored too, since taking it back would undo
-  what these others wrote.
-- Else its runs are ended by one transaction, after which it can never be recorded, and each commit is taken back.
+- Its process may still be working on it: nothing is done, and the tables keep their state from before.
+- Others committed on top of a restored dataset: the other tables are restored too, because taking the restore back
+  would undo those commits.
+- In all other cases one transaction ends its runs, after which it can never be recorded, and each commit is taken back.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from deployer.datasets.dataset import dataset_location, open_dataset
 from deployer.datasets.lance_transactions import metadata_at
 from deployer.datasets.recovery.past_version import state_at
 from deployer.datasets.recovery.restored import (
-    Stands,
     UndoneRestore,
-    Waits,
+    ValidRestore,
+    WaitingRestore,
     commit_restore,
     judged_restore,
     restored,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 Outcome = Literal["recorded", "pending", "given up"]
 
-ATTEMPTS = 20  #: how often it is looked at again because others commit meanwhile
+ATTEMPTS = 20  #: how often a restore is examined again because others commit meanwhile
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +67,18 @@ class GiveUp:
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """One of the tables. `dataset` is its own at Lance's newest version.
+    """One of the tables.
 
-    `update` records the restore; None while Lance does not have it. `misplaced`: Lance has it, on top of a commit of
-    others, which it would undo. `changed`: what the restore was decided on is not so any more.
+    `dataset` is the table's dataset at Lance's newest version. `update` records the restore; None while Lance does not
+    have it. `misplaced`: Lance has the restore on top of another commit, which it would undo. `changed`: the state for
+    which the restore was decided has changed.
     """
 
     entry: TableEntry
     state: TableState
     run: Run
     target: RestoreTarget
-    location: Location | None  #: of the dataset that is restored; None where it was removed
+    location: Location | None  #: version of the dataset that is restored; None where it was removed
     dataset: lance.LanceDataset
     update: TableRestored | None
     built_on: bool
@@ -92,10 +93,10 @@ class _Member:
 def settle_together(
     store: StateStore, root: str, run_id: str, tables: Sequence[str], give_up: GiveUp | None = None
 ) -> Outcome:
-    """Records the restore of all the tables, or gives it up and takes it back on all of them.
+    """Records the restore of all the tables, or abandons it and takes it back on all of them.
 
-    `pending`: its process may still work on it. With `give_up`, which only that process passes, it does not.
-    Raises CommitTimedOut when others commit to the tables faster than this can look at them.
+    `pending`: its process may still be working on it. Only that process passes `give_up`, when it has stopped working
+    on it. Raises CommitTimedOut when others commit to the tables faster than this function can examine them.
     """
     for attempt in range(ATTEMPTS):
         if attempt:
@@ -113,7 +114,8 @@ def settle_together(
 def _settled(
     store: StateStore, root: str, run_id: str, tables: Sequence[str], give_up: GiveUp | None
 ) -> Outcome | None:
-    """Returns the outcome; None when it is to be looked at again. Raises Conflict, which has the same message."""
+    """Returns the outcome; None when the restore is to be examined again. Raises Conflict with the message of the
+    outcome."""
     if any(run_id in state.jobs for state in _states(store, tables)):
         return "recorded"
     members = [found for table_id in tables if (found := _member(store, root, run_id, table_id)) is not None]
@@ -156,7 +158,7 @@ def _states(store: StateStore, tables: Sequence[str]) -> list[TableState]:
 
 
 def _member(store: StateStore, root: str, run_id: str, table_id: str) -> _Member | None:
-    """Returns none for a table that was deleted, or whose restore was given up by hand. Raises Conflict amid a
+    """Returns None for a table that was deleted, or whose restore was abandoned by hand. Raises Conflict during a
     rewrite."""
     entry = store.instance().tables.get(table_id)
     if entry is None or entry.status != "active":
@@ -176,9 +178,9 @@ def _member(store: StateStore, root: str, run_id: str, table_id: str) -> _Member
     update: TableRestored | None
     if target.dataset == state.dataset:
         match judged_restore(store, dataset, state):
-            case Waits(update, built_on):
+            case WaitingRestore(update, built_on):
                 pass
-            case Stands(update):
+            case ValidRestore(update):
                 built_on = dataset.version > update.lance_version
             case UndoneRestore():
                 update, built_on, misplaced = None, False, True
@@ -203,7 +205,7 @@ def _swapped(
     target: RestoreTarget,
     location: Location,
 ) -> TableRestored | None:
-    """Returns the record of a table whose dataset of then replaces its own; None while Lance has no commit
+    """Returns the update of a table whose former dataset replaces its current one; None while Lance has no commit
     there."""
     retired = open_dataset(f"{root.rstrip('/')}/{location}")
     version = int(retired.version)
@@ -238,7 +240,7 @@ def _lacks_savepoint(store: StateStore, target: RestoreTarget) -> bool:
 
 
 def _restore(store: StateStore, root: str, run_id: str, member: _Member) -> None:
-    """Gives a table its commit on top of what others committed, which is recorded first."""
+    """Commits a table's restore on top of the commits of others, which are recorded first."""
     state, target = member.state, member.target
     if member.misplaced:
         undo_restore(member.dataset)
@@ -270,7 +272,7 @@ def _end_runs(store: StateStore, members: Sequence[_Member], give_up: GiveUp | N
 
 
 def end_dead_restores(store: StateStore, root: str, state: TableState) -> bool:
-    """Ends restores that keep others from committing and whose holders are considered dead; whether any was."""
+    """Ends restores that block other commits and whose holders are considered dead. Returns whether it ended any."""
     now, ended = Clock().now(), False
     for job_id, intent in state.intents.items():
         run = state.runs.get(job_id)
@@ -279,7 +281,7 @@ def end_dead_restores(store: StateStore, root: str, state: TableState) -> bool:
         if intent.together:
             ended |= settle_together(store, root, job_id, intent.together) != "pending"
             continue
-        with suppress(Conflict):  # another process did, or it was renewed
+        with suppress(Conflict):  # another process ended it, or its lease was renewed
             reason = f"its holder {run.holder} is considered dead"
             update = RunEnded(run.run_id, "FAILED", reason=reason)
             store.commit(state.table_id, [update], to_fail_dead_run(run.run_id, run.lease_until or 0))
@@ -288,11 +290,11 @@ def end_dead_restores(store: StateStore, root: str, state: TableState) -> bool:
 
 
 def begun_together(state: TableState) -> list[tuple[str, tuple[str, ...]]]:
-    """Returns the restores of several tables that the table has an intent of: their run, and the tables."""
+    """Returns the restores of several tables for which this table has an intent: their run, and the tables."""
     return [(job_id, intent.together) for job_id, intent in state.intents.items() if intent.together]
 
 
 def is_restoring(state: TableState) -> bool:
-    """Returns whether the table takes part in a restore of several tables that is neither recorded nor given up."""
+    """Returns whether the table takes part in a restore of several tables that is neither recorded nor abandoned."""
     runs = (state.runs.get(job_id) for job_id, _ in begun_together(state))
     return any(run is not None and run.status == "RUNNING" for run in runs)

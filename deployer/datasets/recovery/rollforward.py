@@ -1,6 +1,6 @@
 """Brings a table's log up to its dataset: commits to Lance that are not recorded are recorded now.
 
-`unrecorded` finds what there is to record, and writes nothing; `as_recorded` is for readers.
+`unrecorded` finds the updates to record, and writes nothing; `as_recorded` is for readers.
 """
 
 from __future__ import annotations
@@ -30,15 +30,14 @@ ATTEMPTS = 20  #: how often a roll-forward starts again because others keep comm
 def refresh(store: StateStore, root: str, table_id: str) -> TableState:
     """Returns the table's newest state, after recording what Lance has and the log lacks.
 
-    When nothing moved, this lists one folder and writes nothing. A restore of several tables that another process is at
-    is left alone: its table is as it was before.
+    When nothing changed, this lists one folder and writes nothing. If another process is working on a restore of
+    several tables, the table keeps its state from before.
     """
     return current(store, root, store.instance().tables[table_id], store.table(table_id))[1]
 
 
 def current(store: StateStore, root: str, entry: TableEntry, state: TableState) -> tuple[TableEntry, TableState]:
-    """Returns the newest entry and state that belong together, rolled forward: a rewrite gives the table another
-    dataset.
+    """Returns the newest entry and its state, rolled forward. A rewrite gives the table another dataset.
 
     Versions start at 1 in each dataset, so a state is never compared with another dataset than its own.
     """
@@ -58,10 +57,12 @@ def current(store: StateStore, root: str, entry: TableEntry, state: TableState) 
             if is_settled:
                 return entry, state
         except Conflict:
-            if attempt:  # the first was decided on a state that was old
+            if attempt:  # the first decision used an old state
                 store.pause(attempt)
             entry, state = read_again(store, entry, state)
-        except OF_LANCE as failure:  # of versions that others recorded since the state was read, and cleaned away
+        except (
+            OF_LANCE
+        ) as failure:  # the files of versions that others recorded after the state was read, and then removed
             if unreadable_at == state.version:
                 raise as_deployer_error(failure, location) from failure
             unreadable_at = state.version

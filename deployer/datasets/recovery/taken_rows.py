@@ -1,4 +1,5 @@
-"""The log's record of a change of rows: one update, whether its own process or the roll-forward writes it."""
+"""The log's record of a change of rows. It is the same update whether the changing process or the roll-forward writes
+it."""
 
 from __future__ import annotations
 
@@ -19,10 +20,10 @@ def rows_changed(
     version: int,
     info: CommitMetadata,
 ) -> RowsChanged:
-    """Returns what a change of rows records, given the files that there were.
+    """Returns the update that records a change of rows, from the table's files before it.
 
-    Rows with other values are in the added files, with the values of other columns that they had: these are computed as
-    those of the files that rows were taken from.
+    Rows with new values are in the added files, together with their unchanged values of other columns. Those values
+    count as computed wherever they are in the files that lost rows.
     """
     touched = [file for each in (*taken.left, *taken.removed) if (file := held(each)) is not None]
     if added and any(file.computed for file in touched):

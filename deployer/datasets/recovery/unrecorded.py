@@ -1,9 +1,8 @@
-"""The changes that a dataset has and its table's log lacks, as the updates that record them. Nothing here writes
-anything.
+"""The changes that a dataset has and its table's log lacks, as the updates that record them.
 
-Lance is the truth for data. A commit of ours carries metadata (`deployer.datasets.commit_metadata`) and is recorded as
-its job would have recorded it; all other commits come from other programs and are adopted: new fragments go to the leaf
-that holds all of their keys, or stay unplaced.
+This module does not write anything. Lance is the source of truth for data. deployer's commits carry metadata
+(`deployer.datasets.commit_metadata`) and are recorded as their job would have recorded them. All other commits come
+from other programs and are adopted: a new fragment goes to the leaf that holds all of its keys, or stays unplaced.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
 
 
 def adopted_updates(dataset: lance.LanceDataset, state: TableState) -> list[TableUpdate]:
-    """Returns the updates that give `state` the dataset's files and indexes, by any writer: metadata of other lakes
+    """Returns the updates that give `state` the dataset's files and indexes, of any writer: metadata of other lakes
     does not count."""
     return [*_View.of(dataset, state).adopt(), *index_updates(dataset, state)]
 
@@ -64,15 +63,15 @@ def missing_updates(
 ) -> list[TableUpdate]:
     """Returns the updates that give `state` the content of the opened version of the dataset, `without` some fragments.
 
-    `infos` is the metadata of commits above the state's version, for a caller that has read it, or ignores others.
-    `only_changed`: what the state has of fragments that these commits did not change is not compared.
+    `infos` is the metadata of commits above the state's version, for a caller that has read it, or ignores other
+    commits. `only_changed`: fragments that these commits did not change are not compared.
     """
     view = _View.of(dataset, state, without)
     updates: list[TableUpdate] = []
     done = set[str]()
     for version, info in each_commit(metadata_since(dataset, state.lance_version) if infos is None else infos):
         if info.kind == RESTORE:
-            continue  # one that is not valid, or can only be taken for a commit of others (see `roll_restore`)
+            continue  # an invalid restore, or one that has to count as a commit of another program (see `roll_restore`)
         if info.job_id in done or info.job_id in state.jobs:
             continue  # a second commit of the job, which was undone
         if info.files or info.counts is not None or info.job_id in state.intents:
@@ -90,11 +89,11 @@ def missing_updates(
 
 
 def lacks_intents(infos: Mapping[int, Sequence[CommitMetadata]], state: TableState) -> bool:
-    """Returns whether the state was possibly read before jobs began that these commits are of.
+    """Returns whether the state may have been read before the jobs of these commits began.
 
-    An intent is in the log before its commit is in Lance, so a state that is read after the dataset was opened has it.
-    Without it, a commit that adds no file would be taken for one of others: its job would not be recorded, and neither
-    would be which definitions computed its values. Metadata of other lakes gives True too.
+    An intent is in the log before its commit is in Lance, so a state that is read after the dataset was opened has the
+    intent. Without the intent, a commit that adds no file would count as one of another program: neither its job nor
+    the definitions of its computed values would be recorded. Returns True for metadata of other lakes too.
     """
     return any(
         not info.files
@@ -113,11 +112,12 @@ def appended(
     removed: Sequence[int] = (),
     taken: TakenRows | None = None,
 ) -> list[TableUpdate]:
-    """Returns what jobs record, from the dataset that their one commit gave, which is the one right above the version
-    of `state`: appends, files of one in the place of those `removed`, or a change of rows, which took out `taken`.
+    """Returns the updates that the jobs of one commit record.
 
-    Nothing is read, and the time does not depend on how many files there are: a commit gives its fragments the highest
-    ids. Empty when they are not found so.
+    `dataset` is at that commit, which is the version right after that of `state`. The commit appends files, replaces
+    the files `removed`, or changes rows (`taken`). Nothing is read, and the time does not depend on the number of
+    files, because a commit gives its fragments the highest ids. The result is empty when the fragments are not found
+    that way.
     """
     marked = {file.path: file for info in infos for file in info.files}
     newest = sorted(dataset.fragment_ids())[-len(marked) :] if marked else []
@@ -140,15 +140,14 @@ def appended(
 
 
 def read_again(dataset: lance.LanceDataset, state: TableState, fragment_ids: Iterable[int]) -> list[TableUpdate]:
-    """Returns the update that records of these files what is in them now, as of a commit by another program."""
+    """Returns the update that records the current content of these files, as for a commit by another program."""
     view = _View.of(dataset, state)
     files = tuple(view.read_again(fragment_id) for fragment_id in sorted(set(fragment_ids) & view.now.keys()))
     return [FilesReplaced(tuple(file.fragment_id for file in files), files, dataset.version)] if files else []
 
 
 def _renamed_keys(dataset: lance.LanceDataset, state: TableState) -> list[TableUpdate]:
-    """Returns keys under the names that their columns have now: a column is known by its field id, whatever it is
-    called."""
+    """Returns keys with the current names of their columns. A column is identified by its field id, not by its name."""
     keys = {"row_keys": state.properties.row_keys, "sort_keys": state.properties.sort_keys}
     now = {field.id(): field.name() for field in dataset.lance_schema.fields()}
     if all(name in now.values() for names in keys.values() for name in names):
@@ -156,7 +155,7 @@ def _renamed_keys(dataset: lance.LanceDataset, state: TableState) -> list[TableU
     try:
         before = open_dataset(dataset.uri, state.lance_version).lance_schema.fields()
     except DeployerError:
-        return []  # cleaned away: which column it was is unknown
+        return []  # the version was removed: the column is unknown
     renamed = {field.name(): now.get(field.id(), field.name()) for field in before}
     changes = {
         name: after for name, names in keys.items() if (after := [renamed.get(key, key) for key in names]) != [*names]
@@ -189,7 +188,7 @@ class _View:
         return _View(dataset, state, now, frozenset(held), held, state.leaves(), ComputedFiles.of(dataset))
 
     def record(self, version: int, info: CommitMetadata) -> TableUpdate:
-        """Returns what the job of a commit with metadata would have recorded."""
+        """Returns the update that the job of a commit with metadata would have recorded."""
         marked = {file.path: file for file in info.files}
         written = self._written(version, marked)
         added = tuple(self.file_of(fragment, marked[path]) for path, fragment in written.items())
@@ -212,17 +211,18 @@ class _View:
         return FilesAdded(added, version, info.job_id, info.rows, info.kind, info.sources)
 
     def file_of(self, fragment: Fragment, marked: CommittedFile) -> File:
-        """Returns the file in the leaf that it was written for, or in the one that holds all its keys after a split."""
+        """Returns the file with its leaf: the leaf that it was written for, or after a split the leaf that holds all
+        its keys."""
         partition = marked.partition
         written_for = self.state.partitions.get(partition or "")
         if marked.keys is not None and (written_for is None or not written_for.is_leaf):
-            # Split meanwhile; or not there any more, as before a split that a restore undid.
+            # the leaf was split meanwhile, or a restore undid the split that made it
             partition = self._leaf_of(marked.keys) or (partition if written_for is not None else None)
         made = _of(fragment, partition, marked.keys, is_sorted=marked.sorted, clustered=marked.clustered)
         return replace(made, computed=marked.computed) if marked.computed else made
 
     def _written(self, version: int, marked: Mapping[str, CommittedFile]) -> dict[str, Fragment]:
-        """Returns the fragments of files in commit metadata, by path, as the newest version has them, or else as they
+        """Returns the fragments of files in commit metadata, by path, from the newest version, or otherwise as they
         were written."""
         found = _by_path(self.now.values(), marked) if marked else {}
         if len(found) == len(marked):
@@ -230,7 +230,7 @@ class _View:
         return {**_by_path(fragments_of(self.dataset.checkout_version(version)).values(), marked), **found}
 
     def adopt(self, *, only_changed: bool = False) -> list[TableUpdate]:
-        """Returns the difference that is left: commits of others, whatever they were."""
+        """Returns the updates for the remaining differences, which are commits of other programs."""
         version, updates = self.dataset.version, list[TableUpdate]()
         gone = tuple(sorted(self.held.keys() - self.now.keys()))
         changed = tuple(self._changed(only_changed=only_changed))
@@ -246,7 +246,7 @@ class _View:
         return updates
 
     def _changed(self, *, only_changed: bool) -> Iterable[File]:
-        """Yields files whose fragment lost rows or got other values; ranges stay true unless a key column was
+        """Yields files whose fragment lost rows or got other values. Key ranges stay valid unless a key column was
         written."""
         fields = field_ids(self.dataset, self.state.properties.row_keys)
         before = self._fragments_before()
@@ -274,7 +274,7 @@ class _View:
         try:
             return FragmentsById(open_dataset(self.dataset.uri, self.state.lance_version))
         except DeployerError:
-            return None  # it was cleaned away: which fragments were rewritten in place is unknown
+            return None  # the version was removed: the fragments that were rewritten in place are unknown
 
     def read_again(self, fragment_id: int) -> File:
         return self._adopted(self.now[fragment_id])

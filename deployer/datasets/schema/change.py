@@ -30,7 +30,7 @@ def add_null_column(
 
     Existing rows read null.
 
-    A projection, where Lance's own `add_columns` makes a merge: rows that are appended meanwhile do not conflict.
+    The operation is a projection, not a merge as of Lance's `add_columns`, so that concurrent appends do not conflict.
     """
     added = new_field(column, next_field_id(dataset))
     tree = with_column(FieldTree.of(dataset.lance_schema), parent, added, after)
@@ -61,7 +61,8 @@ def with_column(tree: FieldTree, parent: Sequence[str], added: SchemaField, afte
 
 
 def drop_column(dataset: lance.LanceDataset, path: Sequence[str]) -> lance.LanceOperation.BaseOperation:
-    """The column or field is gone for readers; its values stay in the data files until those are compacted."""
+    """Returns the operation that drops a column or field. Its values stay in the data files until those are
+    compacted."""
     return _project(without_column(FieldTree.of(dataset.lance_schema), path))
 
 
@@ -72,8 +73,8 @@ def without_column(tree: FieldTree, path: Sequence[str]) -> FieldTree:
 
 
 def rename_column(dataset: lance.LanceDataset, path: Sequence[str], name: str) -> lance.LanceOperation.BaseOperation:
-    """Another last name for the column or field at `path`; columns that are computed from it get their definitions with
-    it."""
+    """Returns the operation that renames the column or field at `path`. The definitions of columns that are computed
+    from it are changed too."""
     tree = FieldTree.of(dataset.lance_schema)
     definitions: dict[str, Computed | None] = {}
     if len(path) == 1:
@@ -86,8 +87,8 @@ def rename_column(dataset: lance.LanceDataset, path: Sequence[str], name: str) -
 def define_column(
     dataset: lance.LanceDataset, name: str, computed: Computed | None
 ) -> lance.LanceOperation.BaseOperation:
-    """Another definition for a computed column, or None for one that is not computed any more. Those that are computed
-    from it become stale with it."""
+    """Returns the operation that changes the definition of a computed column; None makes it an ordinary column. Columns
+    that are computed from it become stale too."""
     found = computed_columns(dataset.schema)
     before = found.get(name)
     changed = definitions_after(found, name, f"{name} is {computed.identity}") if computed is not None else {}
@@ -109,24 +110,25 @@ def with_definitions(tree: FieldTree, definitions: Mapping[str, Computed | None]
 
 
 def stale_readers(schema: pa.Schema, name: str, what: str) -> dict[str, Computed]:
-    """Returns the definitions that computed columns get when the values of a column become others: `what` says how."""
+    """Returns the new definitions of computed columns when the values of a column change. `what` describes the
+    change."""
     return definitions_after(computed_columns(schema), name, what)
 
 
 def note_column(
     dataset: lance.LanceDataset, path: Sequence[str], note: bytes, text: str
 ) -> lance.LanceOperation.BaseOperation:
-    """Another description, default or source (see `deployer.specs.types.arrow`) for a column or field; an empty text
-    removes it."""
+    """Returns the operation that changes the description, default or source (see `deployer.specs.types.arrow`) of a
+    column or field; an empty text removes it."""
     return _altered(dataset, path, lambda field: field.noted(note, text))
 
 
 def set_nullable(
     dataset: lance.LanceDataset, path: Sequence[str], nullable: bool
 ) -> lance.LanceOperation.BaseOperation:
-    """Returns the operation that says whether the column or field may be null.
+    """Returns the operation that makes the column or field nullable or not.
 
-    Rows are not looked at: see `deployer.tables.evolution.schema.check`.
+    Rows are not checked: see `deployer.tables.evolution.schema.check`.
     """
     return _altered(dataset, path, lambda field: replace(field, nullable=nullable), preserves_nullability=False)
 
@@ -134,7 +136,8 @@ def set_nullable(
 def reorder_columns(
     dataset: lance.LanceDataset, parent: Sequence[str], names: Sequence[str]
 ) -> lance.LanceOperation.BaseOperation:
-    """Put the fields of the struct at `parent` (empty: the table) into the order of `names`; others come behind."""
+    """Returns the operation that orders the fields of the struct at `parent` (empty: the table) as in `names`; other
+    fields follow."""
     tree = FieldTree.of(dataset.lance_schema)
     place = {name: number for number, name in enumerate(names)}
     return _project(

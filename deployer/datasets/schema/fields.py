@@ -2,7 +2,8 @@
 
 `LanceSchema` has no constructor for given ids, and one made from Arrow renumbers its fields, after which reads fail.
 Its pickle form is the schema's metadata and its fields' protobufs, depth first: this module reads and writes those. The
-message is `lance.file.Field` (protos/file.proto of Lance); what is not declared here is kept as it is.
+message is `lance.file.Field` (protos/file.proto of Lance). Fields of the message that are not declared here are
+preserved.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ NO_PARENT = -1
 
 @dataclass(frozen=True, slots=True)
 class SchemaField:
-    """A field and what is below it. `proto` is its message as Lance wrote it; the other values replace those in it."""
+    """A field and the fields below it. `proto` is its message as Lance wrote it; the other attributes replace the
+    values in the message."""
 
     id: int
     name: str
@@ -55,14 +57,14 @@ class FieldTree:
         return FieldTree(metadata, _nested(protos))
 
     def to_lance(self) -> lance.schema.LanceSchema:
-        """Returns the schema as Lance's operations take it."""
+        """Returns the schema in the form that Lance's operations take."""
         from lance.schema import LanceSchema
 
         rebuild = LanceSchema.from_pyarrow(_empty()).__reduce__()[0]
         return rebuild(self.metadata, *_flat(self.fields, NO_PARENT))
 
     def siblings(self, parent: Sequence[str]) -> tuple[SchemaField, ...]:
-        """Returns the fields of the struct at `parent`, those of the table for an empty path."""
+        """Returns the fields of the struct at `parent`; for an empty path, the table's columns."""
         return self.at(parent).children if parent else self.fields
 
     def at(self, path: Sequence[str]) -> SchemaField:
@@ -81,7 +83,7 @@ class FieldTree:
         return found
 
     def changed(self, path: Sequence[str], change: Callable[[SchemaField], SchemaField]) -> FieldTree:
-        """Returns the schema with the field at `path` as `change` makes it."""
+        """Returns the schema with the result of `change` for the field at `path`."""
         target = self.at(path).id
         return self._mapped(lambda field: change(field) if field.id == target else field)
 
@@ -113,21 +115,19 @@ def new_field(column: Column, first_id: int) -> SchemaField:
 
 
 def next_field_id(dataset: lance.LanceDataset) -> int:
-    """Returns an id above all that the schema or any data file uses: the values of dropped columns stay in their
+    """Returns an id above all ids that the schema or a data file uses. The values of dropped columns stay in their
     files."""
     in_files = (field for each in dataset.get_fragments() for file in each.metadata.files for field in file.fields)
     return int(max(dataset.max_field_id, max(in_files, default=NO_PARENT))) + 1
 
 
 def _below(field: SchemaField) -> tuple[SchemaField, ...]:
-    """Returns the fields that a path continues with: keys and values of a map lie in a struct that paths do not
-    name."""
+    """Returns the fields by which a path continues. Keys and values of a map are in a struct that paths do not name."""
     return field.children[0].children if field.logical_type.startswith("map") and field.children else field.children
 
 
 def _lance_name(parent: SchemaField | None, field: SchemaField, name: str) -> str:
-    """Returns the name that Lance has for `name`: lists' items, keys and values are called what their writer called
-    them."""
+    """Returns Lance's name for `name`. The writer chose the names of list items, keys and values."""
     if parent is None or parent.logical_type == "struct":
         return name
     if parent.logical_type.startswith("map"):

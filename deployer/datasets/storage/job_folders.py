@@ -12,7 +12,7 @@ from deployer.datasets.storage.options import objects_at
 from deployer.platform.storage.objects import ObjectInfo
 
 WORK, ERRORS = "_work", "_errors"
-FILE_LISTS = "_ingest"  #: `_ingest/TABLE_ID/` has the files that a table's INGEST loaded and set aside
+FILE_LISTS = "_ingest"  #: `_ingest/TABLE_ID/` lists the files that a table's INGEST loaded and set aside
 
 
 def job_folder(table_id: str, job_id: str) -> str:
@@ -65,5 +65,5 @@ def _remove(root: str, folder: str) -> None:
     objects.delete(paths)
     if "://" not in root:
         for each, _, _ in os.walk(Path(root) / folder, topdown=False):
-            with suppress(OSError):  # it is not empty, or gone
+            with suppress(OSError):  # the folder is not empty, or does not exist
                 Path(each).rmdir()

@@ -1,7 +1,8 @@
 """The options by which Lance reaches a dataset, and its folder as plain objects.
 
-Lance finds credentials by itself, where boto3 finds them too: environment, profile, web identity, instance. Region and
-endpoint it takes from few environment variables, so they are looked up as boto3 does and given to it.
+Lance finds credentials by itself, where boto3 finds them too: environment, profile, web identity, instance. It reads
+region and endpoint from only a few environment variables. So this module looks them up as boto3 does and passes them to
+Lance.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _SORTED = 20  #: digits in the names of manifests that sort by age; datasets of 
 
 
 def storage_options(location: str) -> dict[str, str] | None:
-    """Lance's storage options for a dataset at `location`, a path or URI; None where it needs none."""
+    """Returns Lance's storage options for a dataset at `location`, a path or URI; None where it needs none."""
     if not location.startswith("s3://"):
         return None
     return dict(_s3_options(tuple(os.environ.get(name) for name in _SETTINGS)))
@@ -30,7 +31,7 @@ def objects_at(location: str, private: str | None = None) -> ObjectStore:
     """Returns the files under `location`, a path or URI, as objects. Folders that become empty stay, as others may use
     them.
 
-    On a local disk, what is put below the folder `private` belongs to the owner alone.
+    On a local disk, only the owner can read files that are put below the folder `private`.
     """
     if location.startswith("s3://"):
         return _s3_objects(location)
@@ -43,7 +44,8 @@ def objects_at(location: str, private: str | None = None) -> ObjectStore:
 
 
 def manifest_names(location: str) -> Sequence[str]:
-    """Returns names of the dataset's manifests, the newest among them; OSError where the folder does not exist."""
+    """Returns names of the dataset's manifests, among them the newest. Raises OSError where the folder does not
+    exist."""
     if not location.startswith("s3://"):
         return os.listdir(f"{location}/_versions")  # noqa: PTH208 (asked for a thousand tables in one preview)
     objects = _s3_objects(location)
@@ -71,7 +73,9 @@ def _s3_options(settings: tuple[str | None, ...]) -> dict[str, str]:
 
     session = aws_session()
     endpoint = endpoint_of(session)
-    options = {"checksum_algorithm": "sha256"}  # S3 asks for one in a bucket with Object Lock; it is reckoned anyway
+    options = {
+        "checksum_algorithm": "sha256"
+    }  # S3 requires a checksum in a bucket with Object Lock; it is computed in any case
     if session.region_name:
         options["region"] = session.region_name
     if endpoint is not None:

@@ -1,4 +1,4 @@
-"""The places of an instance's data under its root. What is removed there is removed here."""
+"""The places of an instance's data under its root, and the only removals there."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from deployer.platform.storage.local_folders import names_in, opened, parts_of, 
 from deployer.platform.text.visible import shortened
 from deployer.state.model.location import Location
 
-NOTES = "_rewrite"  #: what a rewrite keeps in the folder of the dataset that it writes; Lance leaves it alone
+NOTES = "_rewrite"  #: the folder for notes of a rewrite, in the dataset that it writes; Lance ignores it
 
-#: What a dataset's folder holds beside names that begin with `_`, which are Lance's, and `_rewrite`.
+#: what a dataset's folder holds beside Lance's names, which begin with `_`, and `_rewrite`
 _OF_DATASETS = frozenset({"data", "tree", ".DS_Store"})
-_MANIFESTS = "_versions"  #: removed first, so that what is left by a removal that was interrupted is not a dataset
+_MANIFESTS = "_versions"  #: removed first, so that an interrupted removal does not leave a dataset
 _FOLDERS_OF_LANCE = ("_versions", "_transactions", "_refs", "_deletions", "_indices", "data", "tree")
 
 
@@ -28,17 +28,18 @@ def dataset_uri(root: str, location: str) -> str:
 
 
 def erase_dataset(root: str, location: Location) -> None:
-    """Removes the files of the dataset at `location`; nothing to do when it is gone. Only `removal` may call this.
+    """Removes the files of the dataset at `location`; does nothing when they do not exist.
 
-    Raises Refused, before anything is removed, where a link is on the way or the folder holds what is not a dataset's.
-    Its database's folder stays, empty or not: another process may be making a table in it at this moment.
+    Only `removal` may call this. Raises Refused, before anything is removed, where the path contains a link or the
+    folder holds files that do not belong to a dataset. The folder of its database stays, empty or not: another process
+    may be creating a table in it at this moment.
     """
     location = Location(location)
     require_erasable(root, location)
     if "://" not in root:
         if not os.path.lexists(Path(root) / location):
             return
-        with suppress(Refused):  # a link, which goes with the folder
+        with suppress(Refused):  # a link, which is removed with the folder
             remove_folder(Path(root), f"{location}/{_MANIFESTS}")
         remove_folder(Path(root), location)
         return
@@ -57,14 +58,15 @@ def erase_dataset(root: str, location: Location) -> None:
 
 
 def require_erasable(root: str, location: Location) -> None:
-    """Raises Refused, as `erase_dataset` does, for what is on a disk. In a bucket that is seen when it is listed."""
+    """Raises Refused in the same cases as `erase_dataset`, for a dataset on a disk. In a bucket, the listing shows
+    them."""
     if "://" not in root:
         _refuse_other_content(root, location, names_in(Path(root), location))
 
 
 def require_no_links(root: str, location: Location) -> None:
-    """Raises Refused where the dataset's folder on a disk, one on the way to it or one of Lance's in it is a link: what
-    is removed within would be removed elsewhere."""
+    """Raises Refused where a folder of the dataset's path on a disk, or one of Lance's folders in it, is a link: a
+    removal within would remove files elsewhere."""
     if "://" in root:
         return
     with suppress(FileNotFoundError), opened(Path(root), parts_of(location)) as folder:
@@ -79,7 +81,7 @@ def require_no_links(root: str, location: Location) -> None:
 
 
 def has_notes(root: str, location: Location) -> bool:
-    """Returns whether a rewrite made the dataset, by its notes, or nothing is there."""
+    """Returns whether a rewrite made the dataset, according to its notes, or the folder does not exist."""
     if "://" in root:
         return bool(objects_at(dataset_uri(root, location)).list(f"{NOTES}/"))
     found = names_in(Path(root), location)
@@ -92,8 +94,8 @@ def has_data_files(root: str, location: Location) -> bool:
 
 
 def datasets_beside(root: str, location: Location, table_id: str) -> list[Location]:
-    """Returns the datasets in the folder of `location` that carry the table's id: those that its rewrites made, and
-    itself."""
+    """Returns the datasets in the folder of `location` that carry the table's id: the dataset itself and those that the
+    table's rewrites made."""
     folder = location.rpartition("/")[0]
     if "://" not in root:
         names: Iterable[str] = names_in(Path(root), folder) if folder else ()
@@ -106,7 +108,7 @@ def datasets_beside(root: str, location: Location, table_id: str) -> list[Locati
 
 
 def remove_within(location: str, folder: str) -> None:
-    """Removes one of deployer's own folders inside of the dataset at `location`, a path or URI, where it is there."""
+    """Removes one of deployer's own folders in the dataset at `location`, a path or URI, if it exists."""
     if "://" not in location:
         whole = Path(location)
         remove_folder(whole.parent, f"{whole.name}/{folder}")
@@ -116,7 +118,7 @@ def remove_within(location: str, folder: str) -> None:
 
 
 def remove_empty_root(root: str) -> None:
-    """Remove the databases' folders that are empty, and the root's when nothing is left in it; buckets have none."""
+    """Removes the empty folders of databases, and the root folder if it is then empty. Does nothing for buckets."""
     path = Path(root)
     if "://" in root or not path.exists():
         return
@@ -126,7 +128,7 @@ def remove_empty_root(root: str) -> None:
 
 
 def _refuse_other_content(root: str, location: Location, names: Iterable[str]) -> None:
-    """Lance's folders have known names, so that a folder with others is not a dataset, or is more than one."""
+    """Raises Refused for a folder with unknown names: it is not a dataset, or is more than a dataset."""
     others = [name for name in names if not name.startswith(("_", ".nfs")) and name not in _OF_DATASETS]
     if others:
         shown = ", ".join(map(shortened, sorted(others)[:3])) + (", …" if len(others) > 3 else "")

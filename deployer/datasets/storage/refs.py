@@ -41,7 +41,7 @@ def branch_points(dataset: lance.LanceDataset) -> set[int]:
 
 
 def set_tags(dataset: lance.LanceDataset, wanted: Mapping[str, int]) -> None:
-    """Makes these tags, or moves them. One of a version that was cleaned away, or that others make, stays as it is."""
+    """Makes these tags, or moves them. A tag stays unchanged if its version was removed or another process makes it."""
     there = tags_of(dataset)
     for name, version in wanted.items():
         with _refs_errors(dataset, "tags", "_refs/tags"), suppress(ValueError, OSError):
@@ -52,7 +52,7 @@ def set_tags(dataset: lance.LanceDataset, wanted: Mapping[str, int]) -> None:
 
 
 def delete_tag(dataset: lance.LanceDataset, name: str) -> None:
-    """Deletes the tag; nothing where others deleted it."""
+    """Deletes the tag; does nothing where another process deleted it."""
     with _refs_errors(dataset, "tags", "_refs/tags"), suppress(ValueError, OSError):
         dataset.tags.delete(name)
 

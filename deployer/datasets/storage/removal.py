@@ -1,8 +1,8 @@
 """Removes a dataset of a table: the only way in which data is removed.
 
-Any program may have written a dataset's place in the state, so that is checked again when the dataset is removed: it is
-a place that this table can have, the table does not need it, and no other table's data is there, inside of it or
-around.
+Any program may have written a dataset's place in the state, so the place is checked again when the dataset is removed:
+it is a place that this table can have, the table does not need the dataset, and no other table has data at, below or
+above that place.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from deployer.state.store import StateStore
 def locations_of(store: StateReader, root: str, entry: TableEntry) -> tuple[Location, ...]:
     """Returns the places of all datasets of a table that are not removed yet, the current one first.
 
-    Where its log cannot be read they are those that lie beside the current one and carry the table's id.
+    Where its log cannot be read, these are the datasets beside the current one that carry the table's id.
     """
     try:
         datasets: tuple[Dataset, ...] = store.table(entry.table_id).datasets
@@ -36,7 +36,7 @@ def locations_of(store: StateReader, root: str, entry: TableEntry) -> tuple[Loca
 def remove_dataset(
     store: StateStore, root: str, table_id: str, location: Location, *, unfinished: bool = False
 ) -> None:
-    """Removes the files of one dataset of a table; nothing to do when they are gone.
+    """Removes the files of one dataset of a table; does nothing when they do not exist.
 
     Raises as `require_removable` does and, for links and content that does not belong to a dataset, as
     `storage.erase_dataset`.
@@ -56,8 +56,8 @@ def require_removable(
 ) -> None:
     """Raises Corrupt or Refused unless the dataset at `location` may be removed for that table.
 
-    It is never the current one of an active table, unless that goes `with_table`; an `unfinished` one is one that a
-    rewrite made. Reads the instance, and the logs of those other tables alone that may have a dataset there.
+    The current dataset of an active table may only be removed `with_table`. `unfinished`: a rewrite must have made the
+    dataset. Reads the instance, and only the logs of other tables that may have a dataset there.
     """
     entries = store.instance().tables
     entry = entries.get(table_id)
@@ -89,7 +89,7 @@ def require_removable(
 
 
 def needed_by(store: StateReader, other: TableEntry, location: Location) -> str | None:
-    """Returns why another table needs what is at that location; None when it does not."""
+    """Returns why another table needs the data at that location; None when no table needs it."""
     if _overlap(location, other.location):
         return f"the data of table {other.full_name} is there"
     base, place = other.location.base(other.table_id).casefold(), location.comparable
@@ -107,8 +107,8 @@ def needed_by(store: StateReader, other: TableEntry, location: Location) -> str 
 
 
 def _near(entries: Iterable[TableEntry], location: Location) -> list[TableEntry]:
-    """Returns the entries for which `needed_by` may have a reason, without taking names apart again: an `up` of a
-    thousand new tables asks of each whether one of the others needs its place."""
+    """Returns the entries for which `needed_by` may have a reason, without parsing names again. An `up` of a thousand
+    new tables checks each of them against all others."""
     place = location.comparable
     return [
         each
@@ -121,7 +121,7 @@ def _near(entries: Iterable[TableEntry], location: Location) -> list[TableEntry]
 
 @lru_cache(maxsize=65_536)
 def _forms(current: Location, table_id: str) -> tuple[str, str]:
-    """Returns what a table's current location, and what all its locations begin with, are compared by."""
+    """Returns the forms by which a table's current location, and the base of all its locations, are compared."""
     return current.comparable, current.base(table_id).casefold()
 
 

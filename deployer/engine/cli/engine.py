@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import yaml
 from pulumi import automation
 
-from deployer.engine.cli.events import Collected
+from deployer.engine.cli.events import EventCollector
 from deployer.engine.interfaces.engine import (
     OnEvent,
     Operation,
@@ -42,8 +42,8 @@ class CliEngine:
     """Implements `Engine` through the CLI, which starts the provider plugins that Pulumi.yaml names, that are installed
     beside this Python, or that are on PATH. `packages` are the providers that it has to find there.
 
-    The CLI knows no way to lift `protect` for single resources: `allow_destroy` is not passed on, and a protected
-    resource stays refused until the program takes `protect` off it.
+    The CLI cannot lift `protect` for single resources: `allow_destroy` is not passed on, and a protected resource stays
+    refused until the program takes `protect` off it.
     """
 
     packages: frozenset[str] = frozenset()
@@ -59,7 +59,7 @@ class CliEngine:
         config: Mapping[str, str] | None = None,
         leave: frozenset[str] = frozenset(),
     ) -> PlanResult:
-        seen = Collected(on_event)
+        seen = EventCollector(on_event)
         if targets and targets <= leave:
             return PlanResult(())
         with _config_file(stack, config) as config_file, _to_read(stack, self.packages) as opened:
@@ -87,7 +87,7 @@ class CliEngine:
         leave: frozenset[str] = frozenset(),
         refreshed: Refreshed | None = None,
     ) -> UpResult:
-        seen = Collected(on_event)
+        seen = EventCollector(on_event)
         if targets and targets <= leave:
             return seen.result({})
         with _config_file(stack, config) as config_file:
@@ -116,7 +116,7 @@ class CliEngine:
         parallel: int | None = None,
         allow_destroy: frozenset[str] = frozenset(),
     ) -> UpResult:
-        seen = Collected(on_event)
+        seen = EventCollector(on_event)
         opened = _open(stack, self.packages)
         _call(lambda: opened.destroy(refresh=refresh, parallel=parallel, on_event=seen.take, on_output=_ignore))
         return seen.result({})
@@ -130,7 +130,7 @@ class CliEngine:
         parallel: int | None = None,
         targets: frozenset[str] = frozenset(),
     ) -> tuple[Operation, ...]:
-        seen = Collected(on_event)
+        seen = EventCollector(on_event)
         how = {"parallel": parallel, "on_event": seen.take, "on_output": _ignore, **_limits(targets, frozenset())}
         if dry_run:
             with _to_read(stack, self.packages) as opened:
@@ -161,17 +161,17 @@ class CliEngine:
 
 
 def _limits(targets: frozenset[str], leave: frozenset[str]) -> dict[str, Any]:
-    """Returns what the CLI is limited to. It takes targets or exceptions, not both.
+    """Returns the CLI's targets or exceptions; the CLI does not accept both.
 
-    It refuses a URN that its state does not have, such as that of a table to be created, but not a pattern: this one
-    matches the URN alone.
+    The CLI refuses a URN that its state does not have, such as that of a table to be created. It accepts a pattern, so
+    each URN becomes a pattern that matches only this URN.
     """
     urns = sorted(urn.replace("urn:", "urn*:", 1) for urn in (targets - leave or leave))
     return {"target" if targets else "exclude": urns or None}
 
 
 def _open(stack: StackRef, packages: frozenset[str]) -> automation.Stack:
-    """Returns the stack, made where it does not exist yet, for a command that changes it."""
+    """Returns the stack for a command that changes it; makes the stack if it does not exist."""
     _check_plugins(stack, packages)
     _take_over_journal(stack)
     return _call(
@@ -187,8 +187,8 @@ def _open(stack: StackRef, packages: frozenset[str]) -> automation.Stack:
 def _to_read(stack: StackRef, packages: frozenset[str]) -> Iterator[automation.Stack]:
     """Yields the stack for a command that changes nothing.
 
-    The CLI previews only a stack that was made, and does not know the journal that a killed run of the embedded engine
-    left. So in these cases it works on a copy of the state in a folder of its own.
+    The CLI previews only an existing stack, and cannot read the journal that a killed run of the embedded engine left.
+    So in these cases it works on a copy of the state in a folder of its own.
     """
     _check_plugins(stack, packages)
     known = is_known(stack.project.backend_url)
@@ -206,7 +206,7 @@ def _to_read(stack: StackRef, packages: frozenset[str]) -> Iterator[automation.S
 
 
 def _selected(stack: StackRef) -> automation.Stack | None:
-    """Returns the stack as it is in its backend; None where it was never made."""
+    """Returns the stack in its backend; None where it was never made."""
 
     def select() -> automation.Stack | None:
         try:
@@ -220,15 +220,16 @@ def _selected(stack: StackRef) -> automation.Stack | None:
 
 
 def _check_plugins(stack: StackRef, packages: frozenset[str]) -> None:
-    """Raises NotFound, Refused: the CLI does not say which entry of Pulumi.yaml to correct, and looks for a provider
-    that it does not find on the internet."""
+    """Raises NotFound or Refused for plugins that the CLI cannot use. The CLI itself does not name the entry of
+    Pulumi.yaml to correct, and searches the internet for a missing provider."""
     for name in sorted({*stack.project.plugins, *packages}):
         find_plugin(name, stack.project.plugins, stack.project.dir)
 
 
 def _options(backend_url: str) -> automation.LocalWorkspaceOptions:
-    """Returns what the CLI gets beside this process's environment. It hands all of that to the program, but needs its
-    own credentials. Its programs and providers are those beside this Python, whether or not that environment is active.
+    """Returns the variables that the CLI gets beside this process's environment. The CLI passes all of them to the
+    program, but needs its own credentials. It runs the programs and providers beside this Python, whether or not that
+    environment is active.
     """
     kept_back = {name: "" for name in os.environ if is_withheld(name) and not name.startswith("PULUMI_")}
     path = os.pathsep.join((str(Path(sys.executable).parent), *filter(None, [os.environ.get("PATH")])))
@@ -240,7 +241,8 @@ def _store(stack: StackRef) -> StackStore:
 
 
 def _take_over_journal(stack: StackRef) -> None:
-    """Folds what a killed run of the embedded engine left into the checkpoint, which is all that the CLI reads."""
+    """Merges the journal of a killed run of the embedded engine into the checkpoint, because the CLI reads only the
+    checkpoint."""
     if not is_known(stack.project.backend_url):
         return
     files = stack_files(stack)
@@ -277,7 +279,7 @@ def _config_file(stack: StackRef, overrides: Mapping[str, str] | None) -> Iterat
 
 
 def _ignore(_: str) -> None:
-    """The CLI's own progress text; the events say the same."""
+    """Ignores the CLI's own progress text; the events have the same content."""
 
 
 def _last_line(error: Exception) -> str:

@@ -29,7 +29,7 @@ from deployer.engine.values.urns import is_provider_type, name_of
 from deployer.engine.values.values import blinded
 
 _COLOUR = re.compile(r"<\{%[^%]*%\}>|\x1b\[[0-9;]*m")
-#: What each step says about its resource; None for steps that only carry out a part of an operation.
+#: the operation that each step stands for; None for steps that are only a part of an operation
 _OPERATIONS: Mapping[events.OpType, Op | None] = {
     events.OpType.SAME: "same",
     events.OpType.CREATE: "create",
@@ -96,7 +96,7 @@ def step_of(metadata: events.StepEventMetadata, stage: Literal["started", "finis
 
 
 def progress_of(event: events.DiagnosticEvent) -> StepProgress | None:
-    """Returns a status message of a resource; the CLI's own are of none."""
+    """Returns a status message of a resource; None for the CLI's own messages, which have no resource."""
     return StepProgress(event.urn, _COLOUR.sub("", event.message).strip()) if event.urn else None
 
 
@@ -111,7 +111,7 @@ def _shown(values: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 @dataclass
-class Collected:
+class EventCollector:
     """Turns the CLI's event stream into this package's events and operations."""
 
     on_event: OnEvent | None = None

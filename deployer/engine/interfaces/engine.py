@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from deployer.engine.interfaces.provider import Refreshed
 
 Op = Literal["create", "update", "delete", "replace", "same", "read", "import", "refresh"]
-#: `replace` is what happens to a resource; `delete-replaced` is the step that removes the one it replaced.
+#: `replace` is the operation on a resource; `delete-replaced` is the step that removes the replaced resource
 StepOp = Literal["create", "update", "delete", "replace", "same", "read", "import", "refresh", "delete-replaced"]
 Severity = Literal["debug", "info", "warning", "error"]
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """The operation of a run on one resource, done or planned. Secrets are `[secret]`, values not known yet the unknown
+    """A completed or planned operation of a run on one resource. Secrets are `[secret]`; unknown values are the unknown
     sentinel.
 
     `detailed_diff` maps property paths (`columns[3].type`) to kinds; `replace_keys` are the properties that force a
@@ -40,7 +40,7 @@ class Operation:
     detailed_diff: Mapping[str, DiffKind] = field(default_factory=dict)
     replace_keys: tuple[str, ...] = ()
     reason: str = ""
-    custom: bool = True  #: whether a provider has it; else it is a group of the program
+    custom: bool = True  #: whether a provider has the resource; otherwise it is a component of the program
     not_compared: tuple[str, ...] = ()
 
 
@@ -52,7 +52,7 @@ class StepStarted:
 
 @dataclass(frozen=True, slots=True)
 class StepProgress:
-    """The progress of a resource's step: a text for the current work, and how many of its parts are done.
+    """The progress of a resource's step: a text for the current work, and the number of completed parts.
 
     `total` is None where it is unknown; a plugin reports only `doing`.
     """
@@ -83,7 +83,7 @@ class StepFailed:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """A message of the program, a provider or the engine; `urn` is empty when it is about no resource."""
+    """A message of the program, a provider or the engine; `urn` is empty when the message is not about a resource."""
 
     urn: str
     severity: Severity
@@ -112,8 +112,9 @@ OnEvent = Callable[[Event], None]
 class PlanResult:
     """`operations` has every resource that the run touches, `same` ones too, in the order of the program.
 
-    `drift` is what the refresh before it found changed (`refresh`) or gone (`delete`); `outputs` are the stack's as
-    far as they are known, secrets blinded. `refreshed` is what that refresh read, for the `up` that applies the plan.
+    `drift` has the resources that the earlier refresh found changed (`refresh`) or missing (`delete`). `outputs` are
+    the known outputs of the stack, secrets blinded. `refreshed` is the live state that the refresh read, for the `up`
+    that applies the plan.
     """
 
     operations: tuple[Operation, ...]
@@ -138,14 +139,14 @@ class UpResult:
 
 
 class Engine(Protocol):
-    """Runs the Pulumi program of a stack. Both engines take a stack from where the other left it.
+    """Runs the Pulumi program of a stack.
 
-    Every method raises `EngineFailed` when the program, a provider or a step fails (what was done is saved),
-    `Conflict` when another run holds the stack, `Refused` for what the engine does not do, and `Interrupted` after
-    Ctrl-C. `config` overrides values of `Pulumi.STACK.yaml` for this run, by full key (`deployer:specs`). `targets` are
-    URNs: no other resource is read or changed; empty means all. Resources of `leave` are neither read nor changed,
-    targets or not. `refreshed` is what a preview read while the stack was held: `up` does not read it again. The CLI
-    reads in each of its runs and takes no notice of it.
+    Each engine can continue with a stack that the other changed. Every method raises `EngineFailed` when the program, a
+    provider or a step fails (completed steps are saved), `Conflict` when another run holds the stack, `Refused` for
+    unsupported requests, and `Interrupted` after Ctrl-C. `config` overrides values of `Pulumi.STACK.yaml` for this run,
+    by full key (`deployer:specs`). `targets` are URNs: no other resource is read or changed; empty means all. Resources
+    of `leave` are neither read nor changed, targets or not. `refreshed` is what a preview read while the stack was
+    held: `up` does not read it again. The CLI reads in each of its runs and ignores it.
     """
 
     def preview(

@@ -24,16 +24,16 @@ class Features:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """Inputs with the provider's defaults; `failures` are pairs of property and reason."""
+class CheckedInputs:
+    """A provider's answer to inputs: the inputs with its defaults. `failures` are pairs of property and reason."""
 
     inputs: Mapping[str, Any]
     failures: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Diffed:
-    """`changes` is None when the provider leaves it to the engine to compare inputs."""
+class InputsDiff:
+    """A provider's comparison of inputs. `changes` is None when the provider lets the engine compare them."""
 
     changes: bool | None
     replaces: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class Diffed:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """A resource as the provider knows it; an empty `id` from a read means that it is gone."""
+    """A resource as the provider reports it; an empty `id` from a read means that the resource does not exist."""
 
     id: str
     outputs: Mapping[str, Any]
@@ -54,25 +54,26 @@ class Live:
 
 @dataclass(frozen=True)
 class Refreshed:
-    """The live state that a preview's refresh read, for the run that applies what was previewed: live state is read
+    """The live state that a preview's refresh read, for the run that applies the preview, so that live state is read
     once for both.
 
-    By URN and id, the records that providers were asked about, and what they answered.
+    It has the records that providers were asked about and their answers, by URN and id.
     """
 
     answers: Mapping[tuple[str, str], tuple[ResourceState, Live]] = field(default_factory=dict)
 
     def answer(self, state: ResourceState) -> Live | None:
-        """Returns what was read of a resource; None where its record is another one now.
+        """Returns the live state of a resource; None where the resource's record has changed.
 
-        A record with secrets always is: a preview has them sealed, and its provider does not get them.
+        A record with secrets always counts as changed: in a preview they are sealed, and the provider does not get
+        them.
         """
         asked, live = self.answers.get((state.urn, state.id), (None, None))
         same = asked is not None and (asked.inputs, asked.outputs) == (state.inputs, state.outputs)
         return live if same else None
 
     def without(self, ids: Collection[str]) -> Refreshed:
-        """Returns the same without what was read of resources with these ids, which have changed since."""
+        """Returns the same without the resources with these ids, which have changed since."""
         return Refreshed({key: answer for key, answer in self.answers.items() if key[1] not in ids})
 
 
@@ -82,8 +83,8 @@ class Invoked:
     failures: tuple[tuple[str, str], ...] = ()
 
 
-#: URN, what is being done, parts done, of how many (None: not known), and what these are. Raises `Interrupted` when the
-#: step shall end, if it can.
+# : URN, current work, completed parts, all parts (None: unknown), and the parts' unit. Raises `Interrupted` when the :
+# step is to end, if it can.
 OnStepProgress = Callable[[str, str, int, int | None, str], None]
 
 
@@ -92,7 +93,7 @@ class ProviderFailed(Exception):
 
 
 class InitFailed(ProviderFailed):
-    """The resource exists but did not become ready: it goes into the state with the reasons."""
+    """A resource exists but did not become ready; it is stored in the state with the reasons."""
 
     def __init__(self, message: str, live: Live, reasons: tuple[str, ...]) -> None:
         super().__init__(message)
@@ -104,10 +105,10 @@ class ProviderClient(Protocol):
 
     resumes_creates: bool  #: whether `create` may be called again after a crash in the middle of it
 
-    def check_config(self, urn: str, olds: Properties, news: Properties) -> Checked: ...
-    def diff_config(self, urn: str, olds: Properties, news: Properties) -> Diffed: ...
+    def check_config(self, urn: str, olds: Properties, news: Properties) -> CheckedInputs: ...
+    def diff_config(self, urn: str, olds: Properties, news: Properties) -> InputsDiff: ...
     def configure(self, urn: str, id_: str, package: str, inputs: Properties) -> Features: ...
-    def check(self, urn: str, olds: Properties, news: Properties, seed: bytes) -> Checked: ...
+    def check(self, urn: str, olds: Properties, news: Properties, seed: bytes) -> CheckedInputs: ...
     def diff(
         self,
         urn: str,
@@ -116,7 +117,7 @@ class ProviderClient(Protocol):
         old_outputs: Properties,
         new_inputs: Properties,
         ignore_changes: tuple[str, ...],
-    ) -> Diffed: ...
+    ) -> InputsDiff: ...
     def create(self, urn: str, inputs: Properties, timeout: float, preview: bool) -> Live: ...
     def read(self, urn: str, id_: str, inputs: Properties, outputs: Properties) -> Live: ...
     def update(
@@ -141,5 +142,5 @@ class ProcessClient(ProviderClient, Protocol):
     on_progress: OnStepProgress  #: set by the engine
 
 
-#: A client for the whole run, or what makes one for each configuration (a class, a function).
+#: a client for the whole run, or a class or function that makes one for each configuration
 Source = ProcessClient | Callable[[], ProcessClient]

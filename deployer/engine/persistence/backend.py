@@ -1,8 +1,8 @@
-"""Pulumi's own backend: where a stack's checkpoint, history, backups and locks are, and how they are written.
+"""Pulumi's own backend: the places of a stack's checkpoint, history, backups and locks, and how they are written.
 
 The layout is the CLI's (version 1, by project): `.pulumi/meta.yaml`, `.pulumi/stacks/PROJECT/STACK.json`,
 `.pulumi/history/PROJECT/STACK/…`, `.pulumi/locks/organization/PROJECT/STACK/UUID.json`; the same in a folder and in a
-bucket. Beside the checkpoint lies `STACK.journal` while this engine's run is running, or after one was killed (see
+bucket. `STACK.journal` is beside the checkpoint while this engine is running, or after a run was killed (see
 `deployer.engine.persistence.journal`).
 """
 
@@ -43,7 +43,8 @@ class StackFiles:
 
     @property
     def own_locks(self) -> str:
-        """Locks of deployer's own, where Pulumi does not look: its organization is always `organization`."""
+        """The folder of deployer's own locks, which Pulumi does not read: Pulumi's organization is always
+        `organization`."""
         return f"locks/deployer/{self.project}/{self.stack}"
 
     @property
@@ -52,23 +53,23 @@ class StackFiles:
 
     @property
     def where(self) -> str:
-        """The checkpoint's place, for people."""
+        """The checkpoint's place, for messages."""
         return self.backend.where(self.checkpoint)
 
     def has_state(self) -> bool:
-        """Returns whether a run ever began to keep anything."""
+        """Returns whether a run ever began to store a state."""
         return self.backend.objects.tagged(self.checkpoint) is not None or self.journal.exists()
 
 
 def stack_files(stack: StackRef) -> StackFiles:
-    """Raises Refused when the stack's backend is not one of this engine."""
+    """Returns the stack's files. Raises Refused when this engine does not support the stack's backend."""
     return StackFiles(open_backend(stack.project), stack.project.name, stack.name)
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The content of a stack's file: the deployment (version 3), the bytes, and their tag. None, nothing and None where
-    there is none."""
+    """The content of a stack's file: the deployment (version 3), the bytes, and their tag. Without a file these are
+    None, no bytes and None."""
 
     deployment: dict[str, Any] | None
     raw: bytes = b""
@@ -76,7 +77,7 @@ class Checkpoint:
 
 
 def read_checkpoint(files: StackFiles) -> Checkpoint:
-    """Returns the stack's checkpoint. Raises Corrupt and Refused for one that is not read."""
+    """Returns the stack's checkpoint. Raises Corrupt and Refused for a checkpoint that cannot be read."""
     _refuse_other_forms(files)
     found = files.backend.objects.tagged(files.checkpoint)
     if found is None:
@@ -101,7 +102,7 @@ def read_checkpoint(files: StackFiles) -> Checkpoint:
 
 
 def _refuse_other_forms(files: StackFiles) -> None:
-    """Raises Refused where the stack is there in a form that this engine does not read."""
+    """Raises Refused where the stack exists in a form that this engine does not read."""
     objects = files.backend.objects
     there = objects.list(f"stacks/{files.project}")
     for suffix in (".gz", ".zst"):
@@ -129,7 +130,7 @@ def encode_checkpoint(files: StackFiles, deployment: dict[str, Any]) -> bytes:
 
 
 def write_checkpoint(files: StackFiles, content: bytes, before: Checkpoint) -> Checkpoint:
-    """Puts the content in place of the checkpoint that was read, in one step, and keeps that one as `.bak`.
+    """Replaces the checkpoint that was read by this content, in one step, and keeps the former one as `.bak`.
 
     Raises Conflict when another process has written since: the lock was broken, or not taken.
     """
@@ -158,7 +159,7 @@ def add_history(
     changes: dict[str, int],
     config: dict[str, Any],
 ) -> None:
-    """Records a finished run as the CLI does: what it was, and a copy of the checkpoint that it left."""
+    """Records a finished run as the CLI does: its kind and result, and a copy of the resulting checkpoint."""
     stem = f"{files.history}/{files.stack}-{time.time_ns()}"
     entry: dict[str, Any] = {
         "kind": kind,

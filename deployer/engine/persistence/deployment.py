@@ -15,22 +15,23 @@ from deployer.engine.values.snapshot import Pending, Snapshot, in_dependency_ord
 from deployer.engine.values.values import SECRET, SIG
 from deployer.errors import Refused
 
-#: The CLI reads a manifest's version as that of the engine which wrote it; this is the one whose format is followed.
+#: The CLI reads a manifest's version as that of the engine which wrote it; the format of this version is followed.
 FORMAT_VERSION = "v3.230.0"
 _UNSUPPORTED = {"snippets": "PCL snippets", "extensions": "provider extensions"}
 
 
 @dataclass(frozen=True)
-class Opened:
-    """A deployment that was read: the snapshot to change, how to hide its secrets, and fields only carried on."""
+class OpenedDeployment:
+    """A deployment that was read: the snapshot to change, the encryption of its secrets, and fields that are only
+    preserved."""
 
     snapshot: Snapshot
     secrets: Secrets
     metadata: Mapping[str, Any]
 
 
-def open_deployment(deployment: Mapping[str, Any] | None, keys: StackKeys, *, sealed: bool = False) -> Opened:
-    """Returns the deployment; `sealed`: nothing in it is decrypted, and no key is asked for."""
+def open_deployment(deployment: Mapping[str, Any] | None, keys: StackKeys, *, sealed: bool = False) -> OpenedDeployment:
+    """Returns the deployment. `sealed`: its secrets are not decrypted, and no key is needed."""
     secrets = Secrets(keys, keeper_of_deployment(deployment), sealed=sealed)
     document = deployment or {}
     for key, what in _UNSUPPORTED.items():
@@ -41,11 +42,11 @@ def open_deployment(deployment: Mapping[str, Any] | None, keys: StackKeys, *, se
         Pending(doc["type"], from_json(doc["resource"], secrets.reveal))
         for doc in document.get("pending_operations") or ()
     ]
-    return Opened(Snapshot(base, pending), secrets, document.get("metadata") or {})
+    return OpenedDeployment(Snapshot(base, pending), secrets, document.get("metadata") or {})
 
 
 def has_plaintext(value: Any) -> bool:
-    """Returns whether secrets of a deployment are in clear, as in an export that shows them."""
+    """Returns whether a deployment has secrets in plain text, as in an export that shows them."""
     if isinstance(value, Mapping):
         shown = value.get(SIG) == SECRET and "plaintext" in value
         return shown or any(map(has_plaintext, value.values()))

@@ -1,13 +1,12 @@
-"""The journal of a run: one line for each begin and end of a step, durable before the step continues.
-
-It lies beside the checkpoint, as `STACK.journal`, while a run is running (`deployer.engine.persistence.journal_parts`
-says how). At the end of the run it is folded into the checkpoint and removed, so that the checkpoint alone is the truth
-whenever nothing runs, and the official CLI can continue from it. After a kill the next run of this engine folds it
-first; steps without an end become the checkpoint's pending operations.
+"""The journal of a run: one line for each begin and end of a step, durable before the step continues. During a run it
+is beside the checkpoint, as `STACK.journal` (see `deployer.engine.persistence.journal_parts`). At the end of the run it
+is merged into the checkpoint and removed. So the checkpoint is complete whenever nothing runs, and the official CLI can
+continue from it. After a kill the next run of this engine merges the journal first; steps without an end become the
+checkpoint's pending operations.
 
 A line is the CRC-32 of its JSON in eight hex digits, a space, the JSON. The first line holds the SHA-256 of the
-checkpoint that the run started from; a journal of another checkpoint is never applied. A torn last line is what a
-crash leaves of an entry that nothing relies on yet, and is dropped; a broken line before it is corruption.
+checkpoint that the run started from; a journal of another checkpoint is never applied. A crash may leave an incomplete
+last line, whose entry nothing relies on yet: it is dropped. A broken line before the last one is corruption.
 """
 
 from __future__ import annotations
@@ -36,10 +35,11 @@ def fingerprint(content: bytes) -> str:
 
 
 class Journal:
-    """Appends entries. After `sync` they are durable; threads that wait together share one write.
+    """Appends entries.
 
-    Nothing is written before the first `sync`: a run that changes nothing has no journal. After a write that failed,
-    every other fails as that one did, so that there is never a gap.
+    After `sync` they are durable; threads that wait together share one write. Nothing is written before the first
+    `sync`: a run that changes nothing has no journal. After a failed write, every later write fails in the same way, so
+    that there is never a gap.
     """
 
     def __init__(self, parts: JournalParts, base: str, hide: Transform) -> None:
@@ -52,11 +52,12 @@ class Journal:
 
     @property
     def is_written(self) -> bool:
-        """Returns whether any of it may be in the backend."""
+        """Returns whether a part of the journal may be in the backend."""
         return self._synced > 0 or self._failure is not None
 
     def append(self, entry: Entry) -> int:
-        """Appends one entry, and returns its number for `sync`. Entries are applied in the order they have here."""
+        """Appends one entry, and returns its number for `sync`. Entries are applied in the order in which they are
+        appended."""
         return self._add(_encode(entry, self._hide))
 
     def sync(self, number: int) -> None:
@@ -76,7 +77,7 @@ class Journal:
             self._synced = added
 
     def folded(self, result: str) -> None:
-        """Says which checkpoint this journal was folded into, before that one is put in place."""
+        """Records the checkpoint that this journal was merged into, before that checkpoint is written."""
         if self.is_written:
             self.sync(self._add({"folded": result}))
 
@@ -90,9 +91,9 @@ class Journal:
 
 
 def read_journal(parts: JournalParts, reveal: Transform) -> tuple[str, list[Entry], str | None] | None:
-    """`(fingerprint of the checkpoint it starts from, entries, fingerprint it was folded into or None)`.
+    """Returns `(fingerprint of the checkpoint it starts from, entries, fingerprint it was merged into or None)`.
 
-    None when there is no journal, the fingerprint is empty when there is nothing in it yet.
+    Returns None when there is no journal; the fingerprint is empty when the journal is empty.
     """
     content = parts.read()
     if content is None:
@@ -113,7 +114,7 @@ def read_journal(parts: JournalParts, reveal: Transform) -> tuple[str, list[Entr
 
 
 def replay(entries: Iterable[Entry], snapshot: Snapshot, where: str) -> None:
-    """Carries out what a journal says. Raises Corrupt, naming the journal, for an entry that does not fit."""
+    """Applies the entries of a journal. Raises Corrupt, naming the journal, for an entry that does not fit."""
     for entry in entries:
         try:
             snapshot.apply(entry)
@@ -126,7 +127,7 @@ def _documents(content: bytes, where: str) -> Iterable[dict[str, Any]]:
     for number, line in enumerate(lines, 1):
         checksum, _, text = line.partition(b" ")
         if len(checksum) != 8 or f"{zlib.crc32(text):08x}".encode() != checksum:
-            if number == len(lines):  # what follows the last newline: nothing, or an entry cut short by a crash
+            if number == len(lines):  # text after the last newline: nothing, or an entry that a crash interrupted
                 return
             raise _corrupt(f"line {number} of the journal fails its checksum", where)
         try:

@@ -1,8 +1,8 @@
 """The storage of a journal's bytes: one file that grows in a folder, numbered small objects in a bucket.
 
-Objects are never changed: each `append` is one of its own, put when the one before it is known to be there. Their names
-begin with an id of the run, so that a writer that was given up for dead cannot add to another's journal. The first
-object goes first when a journal is removed: what is left without it is nothing.
+Objects are never changed: each `append` makes one object, after the previous one is known to exist. Their names begin
+with an id of the run, so that a writer that was considered dead cannot add to another run's journal. When a journal is
+removed, its first object is removed first: without it, the other objects do not count.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from deployer.platform.files.reading import open_regular
 from deployer.platform.storage.objects import ObjectStore
 
 _NAME = re.compile(r"([0-9a-f]{32})\.([0-9]{8})")
-_READERS = 16  #: requests at once for a journal that was left
+_READERS = 16  #: parallel requests to read a journal
 
 
 class JournalParts(Protocol):
     """The bytes of one stack's journal."""
 
-    where: str  #: for people
+    where: str  #: the place, for messages
 
     def exists(self) -> bool: ...
 
     def read(self) -> bytes | None:
-        """Returns all that was appended; None when there is no journal. A crash may have torn its last line."""
+        """Returns all appended bytes; None when there is no journal. A crash may have left an incomplete last line."""
         ...
 
     def append(self, data: bytes) -> None:
@@ -48,7 +48,7 @@ def parts_in(backend: Backend, path: str) -> JournalParts:
 
 
 class InFile:
-    """Fulfils `JournalParts` with a file, private as all below `top`."""
+    """Implements `JournalParts` with a file, which is private, as all files below `top`."""
 
     def __init__(self, path: Path, top: Path) -> None:
         self._path, self._top, self.where = path, top, str(path)
@@ -84,7 +84,7 @@ class InFile:
 
 
 class InObjects:
-    """Fulfils `JournalParts` with objects `FOLDER/RUN.NUMBER`."""
+    """Implements `JournalParts` with objects `FOLDER/RUN.NUMBER`."""
 
     def __init__(self, objects: ObjectStore, folder: str, where: str) -> None:
         self._objects, self._folder, self.where = objects, folder, where
@@ -98,7 +98,7 @@ class InObjects:
         names = self._names()
         if not names:
             return None
-        from concurrent.futures import ThreadPoolExecutor  # few stacks have a journal on S3 to be read
+        from concurrent.futures import ThreadPoolExecutor  # few runs read a journal on S3
 
         with ThreadPoolExecutor(_READERS, thread_name_prefix="journal") as pool:
             return b"".join(pool.map(self._objects.get, names))

@@ -1,6 +1,7 @@
-"""The stack's lock, as the CLI's own backend writes it: one JSON object a holder in the stack's lock folder.
+"""The stack's lock, as the CLI's own backend writes it: one JSON object for each holder in the stack's lock folder.
 
-A process that wants the lock writes its own object, lists those of others, and removes its own if there is any.
+A process that wants the lock writes its own object and lists the folder. If it finds another object, it removes its
+own.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from deployer.platform.storage.objects import Missing
 from deployer.platform.system.processes import is_running, start_of
 from deployer.platform.system.retry import Backoff
 
-_ATTEMPTS = 4  # two runs that start at the same instant see each other's file and both step back; then they try again
+_ATTEMPTS = 4  # two runs that start at the same time see each other's object, remove their own, and try again
 _BACKOFF = Backoff(first=0.2, longest=0.8)
 _held: ContextVar[frozenset[str]] = ContextVar("held", default=frozenset())  #: lock folders that the caller holds
 
@@ -32,15 +33,15 @@ _held: ContextVar[frozenset[str]] = ContextVar("held", default=frozenset())  #: 
 class Holder:
     """The process that wrote a lock."""
 
-    path: str  #: in the backend
+    path: str  #: the path in the backend
     pid: int
     username: str
     hostname: str
     since: str
-    start: str = ""  #: of the process, as its system counts; the Pulumi CLI does not write it
+    start: str = ""  #: start time of the process in its system's unit; the Pulumi CLI does not write it
 
     def is_gone(self) -> bool:
-        """Returns whether the holder was a process of this machine that does not run any more."""
+        """Returns whether the holder was a process of this machine that no longer runs."""
         if self.hostname != socket.gethostname() or self.pid <= 0:
             return False
         return not is_running(self.pid, self.start)
@@ -51,11 +52,11 @@ class Holder:
 
 @contextmanager
 def locked(files: StackFiles, *, shared_with_pulumi: bool = True) -> Iterator[None]:
-    """Holds the stack for the time of the block; raises `Conflict` naming who holds it.
+    """Holds the stack's lock during the block; raises `Conflict` with the holder's name.
 
-    A lock whose process is gone from this machine was left by a crash, and is taken over. Within the block the same
-    caller may hold the stack once more. Not `shared_with_pulumi`, it is a lock among deployer's own runs: around one of
-    the Pulumi CLI, which takes its own and would be kept out by this one.
+    A lock of this machine whose process no longer exists was left by a crash, and is taken over. Within the block the
+    same caller may hold the lock again. If not `shared_with_pulumi`, the lock excludes only deployer's own runs. It is
+    used around runs of the Pulumi CLI, which takes its own lock and would be blocked by a shared one.
     """
     folder = files.locks if shared_with_pulumi else files.own_locks
     held = files.backend.where(folder)
@@ -68,7 +69,7 @@ def locked(files: StackFiles, *, shared_with_pulumi: bool = True) -> Iterator[No
         yield
     except BaseException:
         _held.reset(token)
-        with suppress(DeployerError):  # the first error is the one to report
+        with suppress(DeployerError):  # the first error is reported
             files.backend.objects.delete([mine])
         raise
     _held.reset(token)
@@ -109,7 +110,7 @@ def holders(files: StackFiles, folder: str, besides: str = "") -> list[Holder]:
 
 
 def break_locks(files: StackFiles) -> tuple[str, ...]:
-    """Removes every lock of the stack, and says whose they were."""
+    """Removes every lock of the stack, and returns the holders."""
     broken = [*holders(files, files.locks), *holders(files, files.own_locks)]
     files.backend.objects.delete([holder.path for holder in broken])
     return tuple(str(holder) for holder in broken)

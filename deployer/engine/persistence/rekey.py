@@ -1,4 +1,4 @@
-"""Changing the key of a stack's secrets: another passphrase, or KMS in a passphrase's place, and back."""
+"""Changes the key of a stack's secrets: to another passphrase, from a passphrase to KMS, and back."""
 
 from __future__ import annotations
 

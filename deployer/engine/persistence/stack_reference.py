@@ -18,10 +18,7 @@ from deployer.errors import InvalidInput, NotFound, Refused
 
 @dataclass(frozen=True)
 class StackReferences:
-    """Reads stacks of the project's own backend; those of other backends need the CLI.
-
-    `sealed`: nothing is decrypted.
-    """
+    """Reads stacks of the own backend; stacks of other backends need the CLI. `sealed`: nothing is decrypted."""
 
     project: Project
     sealed: bool = False

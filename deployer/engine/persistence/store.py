@@ -1,7 +1,7 @@
-"""A stack's state through one run: opened, journaled, folded into the checkpoint.
+"""A stack's state during one run: it is opened, journaled, and merged into the checkpoint.
 
-Whenever no run is active the checkpoint alone is the truth. A journal that lies there without a run was left by a
-kill: the next run folds it into the checkpoint before anything else, and `export` and previews read through it.
+Whenever no run is active, the checkpoint is complete. A journal without a run was left by a kill: the next run merges
+it into the checkpoint first, and `export` and previews apply it in memory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from deployer.engine.persistence.backend import (
     read_checkpoint,
     write_checkpoint,
 )
-from deployer.engine.persistence.deployment import Opened, open_deployment, to_deployment
+from deployer.engine.persistence.deployment import OpenedDeployment, open_deployment, to_deployment
 from deployer.engine.persistence.journal import Journal, fingerprint, read_journal, replay
 from deployer.engine.persistence.journal_parts import JournalParts
 from deployer.engine.project.project import StackRef
@@ -37,9 +37,10 @@ _ATTEMPTS = 3
 
 @dataclass
 class StackStore:
-    """Reads and writes one stack. The caller of `open(fold=True)`, `begin`, `finish` or `restore` holds its lock.
+    """Reads and writes one stack.
 
-    Only what is opened to be changed (`fold`) is decrypted.
+    The caller of `open(fold=True)`, `begin`, `finish` or `restore` holds the stack's lock. Secrets are decrypted only
+    when the state is opened for a change (`fold`).
     """
 
     files: StackFiles
@@ -50,30 +51,30 @@ class StackStore:
     def __post_init__(self) -> None:
         self._journal = self.files.journal
 
-    def open(self, *, fold: bool) -> Opened:
-        """Returns the state with a crashed run's journal applied; `fold` also puts that into the checkpoint.
+    def open(self, *, fold: bool) -> OpenedDeployment:
+        """Returns the state with a crashed run's journal applied; `fold` also writes that into the checkpoint.
 
-        Without `fold` no lock is needed: a run that ends in between is seen either before or after.
+        Without `fold` no lock is needed: the result is the state either before or after a concurrent run.
         """
         return self._open(fold=True) if fold else self._look(sealed=True)
 
-    def _look(self, *, sealed: bool) -> Opened:
+    def _look(self, *, sealed: bool) -> OpenedDeployment:
         for _ in range(_ATTEMPTS):
             with contextlib.suppress(Missing, Conflict):
                 return self._open(fold=False, sealed=sealed)
         return self._open(fold=False, sealed=sealed)
 
-    def _open(self, *, fold: bool, sealed: bool = False) -> Opened:
+    def _open(self, *, fold: bool, sealed: bool = False) -> OpenedDeployment:
         self._read = read_checkpoint(self.files)
         opened = open_deployment(self._read.deployment, self.keys, sealed=sealed)
         return self._replayed(opened, fold=fold)
 
-    def begin(self, opened: Opened) -> Journal:
+    def begin(self, opened: OpenedDeployment) -> Journal:
         """Returns the journal of a run. Its secrets are encrypted as in the checkpoint."""
         return Journal(self._journal, fingerprint(self._read.raw), opened.secrets.hide)
 
-    def finish(self, journal: Journal, opened: Opened) -> None:
-        """Folds the run into the checkpoint and removes its journal."""
+    def finish(self, journal: Journal, opened: OpenedDeployment) -> None:
+        """Merges the run into the checkpoint and removes its journal."""
         content = encode_checkpoint(self.files, to_deployment(opened.snapshot, opened.secrets, opened.metadata))
         reached("engine.checkpoint.begin")
         journal.folded(fingerprint(content))
@@ -86,21 +87,22 @@ class StackStore:
         opened = self.open(fold=False)
         deployment = self._read.deployment
         if deployment is None or self._journal.exists():
-            if opened.secrets.is_moved:  # the journal's secrets have another key than the checkpoint's
+            if opened.secrets.is_moved:  # the journal's secrets have a different key than the checkpoint's
                 opened = self._look(sealed=False)
             deployment = to_deployment(opened.snapshot, opened.secrets, opened.metadata)
         return {"version": 3, "deployment": deployment}
 
     def restore(self, deployment: Mapping[str, Any]) -> None:
-        """Puts a deployment in place of the stack's state, of which a `.bak` is kept; a killed run's journal goes."""
+        """Replaces the stack's state by a deployment, keeps the former state as `.bak`, and removes the journal of a
+        killed run."""
         self._read = read_checkpoint(self.files)
         write_checkpoint(self.files, encode_checkpoint(self.files, dict(deployment)), self._read)
         self._journal.remove()
 
-    def rekey(self, opened: Opened, secrets: Secrets) -> None:
-        """Puts what was opened in place of the checkpoint, if there is one, its secrets encrypted with another key.
+    def rekey(self, opened: OpenedDeployment, secrets: Secrets) -> None:
+        """Writes the opened state as the checkpoint, if there is one, with its secrets encrypted by another key.
 
-        Of the checkpoint before a `.bak` is kept, whose secrets have the former key.
+        Keeps the former checkpoint as `.bak`; its secrets have the former key.
         """
         if self._read.deployment is not None:
             deployment = to_deployment(opened.snapshot, secrets, opened.metadata)
@@ -117,15 +119,15 @@ class StackStore:
             config=config,
         )
 
-    def _replayed(self, opened: Opened, *, fold: bool) -> Opened:
+    def _replayed(self, opened: OpenedDeployment, *, fold: bool) -> OpenedDeployment:
         found = read_journal(self._journal, opened.secrets.reveal)
         if found is None:
             if fold:
-                self._journal.remove()  # what a removal that was interrupted may have left
+                self._journal.remove()  # an interrupted removal may have left it
             return opened
         base, entries, folded = found
         read = fingerprint(self._read.raw)
-        if not base or folded == read:  # nothing in it yet, or all of it in the checkpoint already
+        if not base or folded == read:  # it is empty, or the checkpoint has all of it already
             if fold:
                 self._journal.remove()
             return opened
@@ -152,11 +154,14 @@ class StackStore:
 
 
 @contextlib.contextmanager
-def saved_or_kept(stack: StackRef, opened: Opened, failure: BaseException | None, *, changed: bool) -> Iterator[None]:
-    """Around the saving of a run's state. When that fails, the state goes into a file, and the error names it.
+def saved_or_kept(
+    stack: StackRef, opened: OpenedDeployment, failure: BaseException | None, *, changed: bool
+) -> Iterator[None]:
+    """Wraps saving a run's state.
 
-    `failure` is what ended the run before, which the error says too; a run that `changed` nothing has no more to say.
-    Secrets are as encrypted as they are in the state.
+    When saving fails, the state is written to a file, and the error names the file. The error also has `failure`, which
+    ended the run before. For a run that has not `changed` anything, no file is written. Secrets are encrypted as in the
+    state.
     """
     try:
         yield

@@ -1,8 +1,8 @@
 """Downloads over HTTPS by Python's own client, which takes proxies (HTTPS_PROXY, NO_PROXY) and certificates
 (SSL_CERT_FILE, SSL_CERT_DIR) from the environment.
 
-Each address is checked before anything is sent to it, those of redirects too. Without encryption only servers of this
-machine are asked, unless the user gave the digest of what is downloaded.
+Each address is checked before anything is sent to it, including addresses of redirects. Without encryption only servers
+of this machine are used, unless the user gave the digest of the download.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from deployer.errors import Corrupt, DeployerError, NotFound, Refused
 from deployer.platform.files.reading import in_mib
 from deployer.platform.system.retry import Backoff
 
-ARCHIVE_BYTES = 2 * 2**30  #: of an archive; Pulumi's of AWS has 200 MiB
-_SMALL_BYTES = 2**20  #: of a file of checksums
+ARCHIVE_BYTES = 2 * 2**30  #: limit of an archive; Pulumi's archive for AWS has 200 MiB
+_SMALL_BYTES = 2**20  #: limit of a file of checksums
 _ATTEMPTS = 4
 _BACKOFF = Backoff(first=0.2, longest=0.8)
 _SILENCE = 30.0  #: seconds without any byte
@@ -34,12 +34,12 @@ _PART = 2**18
 T = TypeVar("T")
 _TEMPORARY = (408, 429, 500, 502, 503, 504)
 
-#: Bytes that are there, and of how many (None: unknown).
+#: downloaded bytes and all bytes (None: unknown)
 OnBytes = Callable[[int, int | None], None]
 
 
 class Unreachable(DeployerError):
-    """A server did not answer, or an answer broke off, in every attempt."""
+    """A server did not answer, or its answer was interrupted, in every attempt."""
 
     kind = "Unreachable"
 
@@ -58,8 +58,7 @@ def read_text(url: str, *, plain: bool) -> str:
 
 
 def download(url: str, file: Path, on_bytes: OnBytes, *, plain: bool) -> None:
-    """Writes what is at `url` to `file`, from where an earlier download of it was interrupted. Raises as
-    `read_text`."""
+    """Downloads `url` to `file`, and resumes an earlier interrupted download. Raises as `read_text`."""
     _attempted(url, lambda: _resume(url, file, on_bytes, plain))
 
 
@@ -77,7 +76,7 @@ def _resume(url: str, file: Path, on_bytes: OnBytes, plain: bool) -> None:
         except urllib.error.HTTPError as error:
             if error.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE or not begun:
                 raise
-            target.truncate(0)  # what is there is not a part of what the server has
+            target.truncate(0)  # the partial file is not a part of the server's file
             raise urllib.error.URLError("the server has less than was downloaded before") from None
         target.flush()
         os.fsync(target.fileno())
@@ -111,7 +110,7 @@ def _refuse_size(url: str, size: int) -> None:
 
 
 def _attempted(url: str, attempt: Callable[[], T]) -> T:
-    """Returns what `attempt` returns, in one of several attempts."""
+    """Calls `attempt` several times until it succeeds, and returns its result."""
     for _ in _BACKOFF.attempts(_ATTEMPTS):
         try:
             return attempt()
@@ -168,7 +167,7 @@ def _opened(url: str, headers: dict[str, str], plain: bool) -> Iterator[Any]:
 
 
 def check_address(url: str, *, plain: bool, after: str = "") -> None:
-    """Raises Refused for an address that nothing is downloaded from. `after` is the address that led there."""
+    """Raises Refused for an address that is not allowed. `after` is the address that redirected to it."""
     parts = urlsplit(url)
     where = after or url
     if parts.username is not None:
@@ -195,7 +194,7 @@ def _is_loopback(host: str | None) -> bool:
 
 
 def _client(url: str) -> urllib.request.OpenerDirector:
-    """Returns a client for http and https alone, without redirects. This machine's own servers are asked without a
+    """Returns a client for http and https only, without redirects. Servers of this machine are reached without a
     proxy."""
     parts = urlsplit(url)
     client = urllib.request.OpenerDirector()

@@ -1,7 +1,7 @@
 """Pulumi's plug-in folder: `$PULUMI_HOME/plugins`, else `~/.pulumi/plugins`.
 
-Each plug-in has a folder `resource-NAME-vVERSION`. Beside it, `.lock` is locked by who installs or removes it, and
-`.partial` says that it is not complete.
+Each plug-in has a folder `resource-NAME-vVERSION`. Beside the folder, `.lock` is locked by the process that installs or
+removes the plug-in, and `.partial` marks it as incomplete.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class InstalledPlugin:
 
 
 def plugins_folder() -> Path:
-    """Returns where plug-ins are; it need not exist."""
+    """Returns the folder of plug-ins, which may not exist."""
     home = os.environ.get("PULUMI_HOME")
     return (Path(home).absolute() if home else Path.home() / ".pulumi") / "plugins"
 
 
 def make_plugins_folder() -> Path:
-    """Returns the folder, which is made for this user alone, as Pulumi makes it."""
+    """Makes the folder if it does not exist, for this user only, as Pulumi does, and returns it."""
     folder = plugins_folder()
     for each in (folder.parent, folder):
         each.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -61,7 +61,7 @@ def installed_plugins() -> list[InstalledPlugin]:
 
 
 def installed(plugin: Plugin) -> InstalledPlugin | None:
-    """Returns the plug-in where it is installed; None where it is not, or not completely."""
+    """Returns the plug-in if it is completely installed, otherwise None."""
     folder = plugins_folder() / plugin.folder
     if not folder.is_dir() or partial_of(folder).exists():
         return None
@@ -88,10 +88,8 @@ def version_order(version: str) -> tuple[tuple[int, ...], bool, str]:
 
 @contextmanager
 def locked(plugin: Plugin, on_wait: Callable[[], None]) -> Iterator[Path]:
-    """Yields the folder that the plug-in has or gets, locked against installs and removals by others, the Pulumi CLI
-    included.
-
-    `on_wait` is called when another process has the lock, before waiting for it.
+    """Yields the plug-in's folder, locked against installs and removals by other processes, including the Pulumi CLI.
+    `on_wait` is called when another process has the lock, before this one waits.
     """
     folder = make_plugins_folder() / plugin.folder
     descriptor = open_lock(folder.with_name(f"{folder.name}.lock"))
@@ -107,7 +105,7 @@ def locked(plugin: Plugin, on_wait: Callable[[], None]) -> Iterator[Path]:
 
 
 def partial_of(folder: Path) -> Path:
-    """Returns the file that says that a plug-in's folder is not complete."""
+    """Returns the file that marks a plug-in's folder as incomplete."""
     return folder.with_name(f"{folder.name}.partial")
 
 
@@ -124,7 +122,7 @@ def remove_plugin(plugin: Plugin, on_wait: Callable[[], None]) -> Path:
 
 
 def clear(folder: Path) -> None:
-    """Removes a plug-in's folder; from now on, and if this is cut off, it counts as not complete."""
+    """Removes a plug-in's folder. The folder counts as incomplete from the beginning, so also after an interruption."""
     if folder.is_symlink():
         folder.unlink()
     elif folder.exists():

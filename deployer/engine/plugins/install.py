@@ -1,12 +1,11 @@
 """Installs a plug-in into Pulumi's plug-in folder: downloads its archive, checks its digest, and unpacks it.
 
-What an archive is held against, all that is there: the SHA-256 that the user gives; the checksum that is published in
-the same release, which comes over TLS; and the SHA-256 of the same release when it was first installed here. Pulumi
-publishes SHA-1 for its own providers and others SHA-256; the length tells which. Without any of them nothing is
-unpacked.
-
-A plug-in is there as a whole or not at all: it is unpacked into a temporary folder and renamed. The archive of a
-download that was interrupted is kept, and the next installation downloads the rest of it.
+An archive is checked against every digest that is available: the SHA-256 that the user gives; the checksum that is
+published in the same release, which is downloaded over TLS; and the SHA-256 of the same release when it was first
+installed here. Pulumi publishes SHA-1 for its own providers, others publish SHA-256; the length shows which one.
+Without a digest nothing is unpacked. A plug-in is installed as a whole or not at all: it is unpacked into a temporary
+folder, which is then renamed. The archive of an interrupted download is kept, and the next installation downloads the
+rest.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ from deployer.platform.system.progress import OnProgress, Progress, no_progress
 
 _PART = 2**20
 _CHECKSUMS_BYTES = 2**20
-_ALGORITHMS = {40: "sha1", 64: "sha256"}  #: by the hexadecimal digits of a digest
+_ALGORITHMS = {40: "sha1", 64: "sha256"}  #: by the number of hexadecimal digits
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """An installed plug-in. `is_new` is False when it was there before; `sha256` is that of its archive, empty where
-    deployer did not install it."""
+    """An installed plug-in. `is_new` is False when it was installed before. `sha256` is the digest of its archive,
+    empty where deployer did not install it."""
 
     installed: InstalledPlugin
     sha256: str
@@ -47,8 +46,8 @@ class Installation:
 
 
 @dataclass(frozen=True, slots=True)
-class _Expected:
-    """A digest that an archive must have, and who says so."""
+class _ExpectedDigest:
+    """A digest that an archive must have, and the source of the digest."""
 
     digest: str
     by: str
@@ -63,10 +62,10 @@ def install_plugin(
     on_progress: OnProgress = no_progress,
     on_wait: Callable[[], None] = lambda: None,
 ) -> Installation:
-    """Installs a plug-in that does not exist yet, from a file or else from `server`, its package's server, or Pulumi's.
+    """Installs a plug-in if it is missing, from a file, or otherwise from `server`, its package's server, or Pulumi's.
 
-    Raises InvalidInput, NotFound, Refused and Corrupt for what cannot be or is not trusted, DeployerError where no
-    server can be reached; then nothing is installed.
+    Raises InvalidInput, NotFound, Refused and Corrupt for input or an archive that is not valid or not trusted, and
+    DeployerError where no server can be reached. After an error nothing is installed.
     """
     machine = this_machine()
     if sha256 and _algorithm(sha256) != "sha256":
@@ -79,9 +78,9 @@ def install_plugin(
         pinned = checksum_in(_read(pin), plugin.archive(machine)) or ""
         if (found := places.installed(plugin)) is not None:
             return Installation(found, pinned, is_new=False)
-        expected = [_Expected(sha256.lower(), "--sha256")] if sha256 else []
+        expected = [_ExpectedDigest(sha256.lower(), "--sha256")] if sha256 else []
         if pinned:
-            expected.append(_Expected(pinned, f"{pin}, of its first installation here"))
+            expected.append(_ExpectedDigest(pinned, f"{pin}, of its first installation here"))
         if file is not None:
             _refuse_other_release(plugin, machine, file)
             expected += _beside(file, expected)
@@ -104,7 +103,7 @@ def _downloaded(
     machine: Machine,
     sources: Sequence[Source],
     part: Path,
-    expected: Sequence[_Expected],
+    expected: Sequence[_ExpectedDigest],
     on_progress: OnProgress,
 ) -> str:
     """Downloads the archive from the first source that has it; returns its SHA-256."""
@@ -126,7 +125,7 @@ def _downloaded(
 
 
 def _by_hand(plugin: Plugin, machine: Machine, source: Source, part: Path) -> str:
-    """Returns what to do on a machine without a network."""
+    """Returns the remedy for a machine without a network."""
     copy = shlex.quote(str(part.with_name(plugin.archive(machine))))
     return (
         "check the network, HTTPS_PROXY and SSL_CERT_FILE; or download on another machine "
@@ -135,9 +134,11 @@ def _by_hand(plugin: Plugin, machine: Machine, source: Source, part: Path) -> st
     )
 
 
-def _published(plugin: Plugin, machine: Machine, source: Source, known: Sequence[_Expected]) -> list[_Expected]:
-    """Returns the checksum in the release; none when the user gave one, or the release has none and another is
-    known."""
+def _published(
+    plugin: Plugin, machine: Machine, source: Source, known: Sequence[_ExpectedDigest]
+) -> list[_ExpectedDigest]:
+    """Returns the published checksum of the release. Returns None when the user gave a digest, or when the release has
+    no checksum and another digest is known."""
     if any(each.by == "--sha256" for each in known):
         return []
     try:
@@ -146,10 +147,10 @@ def _published(plugin: Plugin, machine: Machine, source: Source, known: Sequence
         if known:
             return []
         raise
-    return [_Expected(_found(text, plugin.archive(machine), source.checksums), source.checksums)]
+    return [_ExpectedDigest(_found(text, plugin.archive(machine), source.checksums), source.checksums)]
 
 
-def _fetched(source: Source, part: Path, expected: Sequence[_Expected], on_progress: OnProgress) -> str:
+def _fetched(source: Source, part: Path, expected: Sequence[_ExpectedDigest], on_progress: OnProgress) -> str:
     is_rest = part.exists()
     plain = any(each.by == "--sha256" for each in expected)
 
@@ -163,15 +164,15 @@ def _fetched(source: Source, part: Path, expected: Sequence[_Expected], on_progr
         part.unlink()
         if not is_rest:
             raise
-    return _fetched(source, part, expected, on_progress)  # what an earlier download left was of something else
+    return _fetched(source, part, expected, on_progress)  # the rest of an earlier download belongs to another archive
 
 
-def _beside(file: Path, known: Sequence[_Expected]) -> list[_Expected]:
-    """Returns the checksum in a file of checksums beside the archive. Raises InvalidInput where no digest is known at
-    all."""
+def _beside(file: Path, known: Sequence[_ExpectedDigest]) -> list[_ExpectedDigest]:
+    """Returns the checksum from a file of checksums beside the archive. Raises InvalidInput where no digest is
+    known."""
     for checksums in sorted(file.absolute().parent.glob("*_checksums.txt")):
         if (digest := checksum_in(_read(checksums), file.name)) is not None:
-            return [_Expected(_valid(digest, checksums), str(checksums))]
+            return [_ExpectedDigest(_valid(digest, checksums), str(checksums))]
     if known:
         return []
     raise InvalidInput(
@@ -182,7 +183,7 @@ def _beside(file: Path, known: Sequence[_Expected]) -> list[_Expected]:
 
 
 def _refuse_other_release(plugin: Plugin, machine: Machine, file: Path) -> None:
-    """Raises InvalidInput for an archive whose name says that it is of another plug-in, version or machine."""
+    """Raises InvalidInput for an archive whose name is that of another plug-in, version or machine."""
     name = file.name
     if name.startswith("pulumi-resource-") and name.endswith(".tar.gz") and name != plugin.archive(machine):
         raise InvalidInput(
@@ -213,7 +214,7 @@ def _algorithm(digest: str) -> str:
     return _ALGORITHMS.get(len(digest), "") if is_hexadecimal else ""
 
 
-def _checked(file: Path, expected: Sequence[_Expected], on_progress: OnProgress, origin: object = None) -> str:
+def _checked(file: Path, expected: Sequence[_ExpectedDigest], on_progress: OnProgress, origin: object = None) -> str:
     """Returns the SHA-256 of an archive. Raises Corrupt when a digest is not as expected."""
     sums = {name: hashlib.new(name, usedforsecurity=False) for name in {"sha256", *map(_algorithm_of, expected)}}
     with os.fdopen(open_regular(file), "rb") as archive:
@@ -236,7 +237,7 @@ def _checked(file: Path, expected: Sequence[_Expected], on_progress: OnProgress,
     return sums["sha256"].hexdigest()
 
 
-def _algorithm_of(expected: _Expected) -> str:
+def _algorithm_of(expected: _ExpectedDigest) -> str:
     return _algorithm(expected.digest)
 
 

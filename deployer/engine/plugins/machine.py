@@ -12,7 +12,7 @@ _ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm6
 _ELF, _MACH_O = b"\x7fELF", b"\xcf\xfa\xed\xfe"
 _OF_ELF = {62: "amd64", 183: "arm64"}  #: `e_machine`
 _OF_MACH_O = {0x01000007: "amd64", 0x0100000C: "arm64"}  #: `cputype`
-HEAD_BYTES = 20  #: of a program, from which `machine_of` tells its machine
+HEAD_BYTES = 20  #: first bytes of a program from which `machine_of` finds its machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Machine:
 
 
 def this_machine() -> Machine:
-    """Raises Refused for a machine that Pulumi builds no plug-ins for."""
+    """Returns this machine. Raises Refused for a machine for which Pulumi does not build plug-ins."""
     system, architecture = platform.system(), platform.machine()
     if system not in _SYSTEMS or architecture.lower() not in _ARCHITECTURES:
         raise Refused(

@@ -21,7 +21,7 @@ _INSTALLED_IN = ("site-packages", "dist-packages")
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """A release of a provider plug-in. `server` is where its package says that it is published; empty: by Pulumi."""
+    """A release of a provider plug-in. `server` is the publisher that its package names; empty is Pulumi."""
 
     name: str
     version: str
@@ -33,11 +33,11 @@ class Plugin:
 
     @property
     def folder(self) -> str:
-        """The name of its folder in Pulumi's plug-in folder."""
+        """The name of the plug-in's folder in Pulumi's plug-in folder."""
         return f"resource-{self.name}-v{self.version}"
 
     def archive(self, machine: Machine) -> str:
-        """Returns the name of the file in which it is published for a machine."""
+        """Returns the name of the published archive for a machine."""
         return f"{self.executable}-v{self.version}-{machine}.tar.gz"
 
     def __str__(self) -> str:
@@ -45,9 +45,10 @@ class Plugin:
 
 
 def wanted_plugin(name: str, version: str = "") -> Plugin:
-    """Returns the plug-in of that name in that version, or else in the version that the installed Python package names.
+    """Returns the plug-in of that name and version; without a version, the version that the installed Python package
+    names.
 
-    Raises InvalidInput for what is not a name or a version, and where no version is known.
+    Raises InvalidInput for an invalid name or version, and where no version is known.
     """
     if not PACKAGE.fullmatch(name):
         raise InvalidInput(f"{name[:100]!r} is not the name of a provider", remedy="give a name such as aws")

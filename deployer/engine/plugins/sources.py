@@ -1,5 +1,4 @@
-"""The places where a plug-in is published, in the order in which Pulumi's engine looks: GitHub's releases, then
-get.pulumi.com.
+"""The places where a plug-in is published, in the order of Pulumi's engine: GitHub's releases, then get.pulumi.com.
 
 A package may name another server, and so may the user. Beside the archives there is a file of their checksums,
 `pulumi-NAME_VERSION_checksums.txt`: Pulumi's release workflow uploads both together.
@@ -30,9 +29,10 @@ class Source:
 
 
 def sources_of(plugin: Plugin, machine: Machine, server: str = "") -> tuple[Source, ...]:
-    """Returns the URLs to try, the first one first. `server` is the user's.
+    """Returns the URLs in the order in which to try them.
 
-    Raises InvalidInput for what is not a server, Refused for one that only the Pulumi CLI knows.
+    `server` is the user's choice. Raises InvalidInput for a text that is not a server, Refused for a server that only
+    the Pulumi CLI supports.
     """
     chosen = server or plugin.server
     if not chosen:
@@ -56,7 +56,7 @@ def sources_of(plugin: Plugin, machine: Machine, server: str = "") -> tuple[Sour
 
 
 def checksum_in(text: str, archive: str) -> str | None:
-    """Returns the checksum of an archive in lines of `HEX  ./NAME`; None where they do not have it."""
+    """Returns the checksum of an archive from lines of `HEX ./NAME`; None where no line names the archive."""
     for line in text.splitlines():
         found, _, name = line.partition(" ")
         if name.strip().removeprefix("*").removeprefix("./") == archive:

@@ -1,4 +1,4 @@
-"""The stack's program: its process, and the services of Pulumi that answer it.
+"""The stack's program: its process, and the services of Pulumi that answer its calls.
 
 `deployer.engine.embedded` may import it.
 """

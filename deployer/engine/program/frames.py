@@ -30,7 +30,7 @@ ANSWER_HEADER = struct.Struct(">I")
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A call without streams; its number is its place among `methods()`."""
+    """A call without streams. Its number is its index in `methods()`."""
 
     number: int
     service: str

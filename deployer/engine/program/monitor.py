@@ -1,7 +1,7 @@
-"""Pulumi's ResourceMonitor service: what the program's SDK calls, on protobuf messages.
+"""Pulumi's ResourceMonitor service, which the program's SDK calls with protobuf messages.
 
-The methods take `context=None`, so that the SDK calls the object directly and a gRPC server can serve it as well.
-What the engine does not do is refused with a message, which the SDK shows as the program's error.
+The methods take `context=None`, so that the SDK can call the object directly and a gRPC server can serve it too.
+Unsupported calls are refused with a message, which the SDK shows as the program's error.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from deployer.engine.steps.provider_steps import ProviderSteps
 from deployer.engine.steps.registration import Registrar
 from deployer.engine.steps.run import Run
 from deployer.engine.steps.scheduling import Postponed, in_program_thread
-from deployer.engine.values.goal import Goal, Registered
+from deployer.engine.values.goal import Goal, RegistrationAnswer
 from deployer.engine.values.urns import (
     STACK_REFERENCE,
     STACK_TYPE,
@@ -64,7 +64,7 @@ _FEATURES = [
         "ERROR_HOOKS",
     )
     if hasattr(resource_pb2, f"RESOURCE_MONITOR_FEATURE_{name}")
-]  # fmt: skip -- the last five are announced so that their refusal names this engine, not an old CLI
+]  # fmt: skip -- the last five are listed so that their refusal names this engine, not an old CLI
 _LEGACY_FEATURES = {
     "secrets", "resourceReferences", "aliasSpecs", "replacementTrigger", "deletedWith", "replaceWith", "transforms",
     "invokeTransforms", "parameterization", "resourceHooks", "errorHooks",
@@ -72,7 +72,7 @@ _LEGACY_FEATURES = {
 
 
 class Monitor:
-    """The service's methods. Called from several threads."""
+    """The service's methods, which several threads call."""
 
     def __init__(self, run: Run, config: StackConfig, references: StackReferences) -> None:
         self._run, self._config, self._references = run, config, references
@@ -82,7 +82,7 @@ class Monitor:
         self._postponed: dict[int, Callable[[], Any]] = {}
         self.finished = False
 
-    # --- what is there
+    # --- supported features
 
     def GetDeploymentInfo(self, request: Any, context: Any = None) -> Any:  # noqa: N802 -- the protocol's name
         settings = self._run.settings
@@ -118,7 +118,7 @@ class Monitor:
     def Invoke(self, request: Any, context: Any = None) -> Any:  # noqa: N802
         return self._guarded(lambda: self._take_up(request, self._invoke))
 
-    # --- what is not done
+    # --- unsupported calls
 
     def Call(self, request: Any, context: Any = None) -> Any:  # noqa: N802
         raise self._refuse(f"calling the method {request.tok} of a remote component")
@@ -145,7 +145,7 @@ class Monitor:
         return RefusedCall(f"{what} needs the Pulumi CLI: install `pulumi`, which is then used instead of this engine")
 
     def _take_up(self, request: Any, begin: Callable[[Any], Any]) -> Any:
-        """Begins a call, or resumes it in a worker where it was postponed in the program's thread."""
+        """Begins a call, or resumes it in a worker if it was postponed in the program's thread."""
         self._run.refuse_when_stopping()
         if self._run.fatal is not None:
             raise self._run.fatal
@@ -160,12 +160,14 @@ class Monitor:
             raise
 
     def _needs_worker(self, type_: str, provider: str) -> bool:
-        """Returns whether even the first look at a resource is for a worker: its provider is another process."""
+        """Returns whether even the first comparison of a resource needs a worker, because its provider is another
+        process."""
         package = package_of(type_of(split_reference(provider)[0]) if provider else type_)
         return in_program_thread() and not self._run.providers.is_in_process(package)
 
     def _guarded(self, call: Callable[[], Any]) -> Any:
-        """Keeps an error of the engine as the run's outcome, and lets the SDK stop the program with its message."""
+        """Stores an error of the engine as the run's outcome, and raises it for the SDK, which stops the program with
+        its message."""
         try:
             return call()
         except RefusedCall:
@@ -202,8 +204,8 @@ class Monitor:
         return answer_of(registered)
 
     def _without_leaks(self, goal: Goal) -> Goal:
-        """Returns the goal with known secrets that it has in clear made secret, each with a warning. Raises Refused for
-        a name that holds one."""
+        """Returns the goal; known secrets in plain text are made secret, each with a warning. Raises Refused for a name
+        that contains a secret."""
         run = self._run
         urn = self.names.urn(goal.type, goal.name, goal.parent)
         run.leaks.refuse_name(goal.name, goal.position or goal.type)
@@ -224,14 +226,14 @@ class Monitor:
             run.emit(Diagnostic(urn, "warning", f"{what}; read it with config.require_secret in the program"))
         return replace(goal, inputs=inputs)
 
-    def _custom(self, goal: Goal) -> Registered:
+    def _custom(self, goal: Goal) -> RegistrationAnswer:
         if not goal.provider:
             try:
                 reference = self._providers.default_reference(goal.type, goal.version, goal.plugin_url)
             except ProviderFailed as failure:
                 urn = self.names.claim(goal)
                 self._run.fail(urn, "create", str(failure), skipped=True)
-                return Registered(urn, failed=True)
+                return RegistrationAnswer(urn, failed=True)
             goal = replace(goal, provider=reference)
         return self._registrar.register(goal)
 
@@ -249,11 +251,11 @@ class Monitor:
         with run.lock:
             key = run.live.get(urn)
             if key is None:
-                return _EMPTY  # its registration failed, or the targets leave it out
+                return _EMPTY  # its registration failed, or the targets do not include it
             state = run.snapshot[key]
             before = run.olds[urn][1].outputs if urn in run.olds else {}
         if not run.settings.dry_run:
-            # what a failed resource would have given stays as it was
+            # outputs that depend on a failed resource do not change
             outputs = {
                 name: before.get(name) if contains_unknown(value) else value
                 for name, value in outputs.items()

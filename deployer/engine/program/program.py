@@ -1,7 +1,7 @@
-"""Running the stack's program: in a process of its own, whose calls this one answers.
+"""Runs the stack's program in a process of its own, whose calls this process answers.
 
-As under the CLI, the program knows the engine by Pulumi's protocol alone. What it does to its own process changes
-nothing of what the engine finds, and so of what a plan shows.
+As under the CLI, the program reaches the engine only by Pulumi's protocol. Changes that the program makes to its own
+process do not affect the engine, and so do not affect a plan.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ def run_program(stack: StackRef, config: StackConfig, run: Run, *, monitor: Any,
         "known": known_as_json(),
     }
     with Isolated(f"{PROGRAM_PROCESS}:main", lambda line: run.emit(ProgramOutput(line))) as process:
-        with suppress(OSError):  # what the channel brings, or does not, shows why
+        with suppress(OSError):  # the channel's content, or its end, shows the cause
             process.channel.send(json.dumps(settings).encode())
         try:
-            _Served(process.channel, {MONITOR: monitor, ENGINE: engine}, run).serve()
+            _ProgramServices(process.channel, {MONITOR: monitor, ENGINE: engine}, run).serve()
             early = False
         except _EndedEarly:
             early = True
@@ -84,20 +84,20 @@ def run_program(stack: StackRef, config: StackConfig, run: Run, *, monitor: Any,
 
 
 class _EndedEarly(Exception):
-    """The process of the program is gone, and did not say that the program came to its end."""
+    """The process of the program ended without reporting that the program completed."""
 
 
-class _Served:
-    """The services of one run of the program."""
+class _ProgramServices:
+    """The services for one run of the program."""
 
     def __init__(self, channel: Channel, services: dict[str, Any], run: Run) -> None:
         self._channel, self._services, self._run = channel, services, run
         self._executor = StepExecutor(run.settings.parallel, thread_name_prefix="register")
 
     def serve(self) -> None:
-        """Answers calls until the program is done; steps that were begun are finished, however it ends.
+        """Answers calls until the program ends.
 
-        Raises the program's error, and _EndedEarly.
+        Steps that began are finished in any case. Raises the program's error, and _EndedEarly.
         """
         try:
             while (frame := self._channel.receive()) is not None:
@@ -143,11 +143,11 @@ class _Served:
             refused = error if isinstance(error, RefusedCall) else self._unexpected(error)
             answer = {"code": refused.code().name, "details": refused.details()}
             frame = ERROR + head + json.dumps(answer).encode()
-        with suppress(OSError):  # the program is gone, which `serve` finds
+        with suppress(OSError):  # the program's process ended, which `serve` finds
             self._channel.send(frame)
 
     def _unexpected(self, error: BaseException) -> RefusedCall:
-        """Returns an error that no call should end with; a program can ask for things that make no sense."""
+        """Returns the error for an unexpected failure of a call: a program can send requests that are not valid."""
         failure = EngineFailed(f"the engine cannot do what the program asks for: {type(error).__name__}: {error}")
         with self._run.lock:
             self._run.fatal = self._run.fatal or failure

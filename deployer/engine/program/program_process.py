@@ -1,7 +1,7 @@
-"""The process that runs the program: the SDK's services reach the engine through the channel.
+"""The process that runs the program.
 
-Nothing here is trusted by the engine: the program can change all of it. It is a fork of `isolation.host`, which imports
-this module.
+The SDK's services reach the engine through the channel. The engine does not trust this process, because the program can
+change all of it. The process is a fork of `isolation.host`, which imports this module.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ from deployer.platform.isolation.sources import import_from_sources
 from deployer.platform.isolation.surroundings import open_memory
 from deployer.specs.loading.known import learn
 
-#: The message for an unhandled rejected promise; a program can have many.
+#: the message of an unhandled rejected promise; a program can have many
 _LONGEST_WARNING = 4_000
 
 
 def main(channel: Channel) -> None:
-    """Runs the program that the first frame names, and says how that ended."""
+    """Runs the program that the first frame names, and reports its outcome."""
     with busy_interpreter():
         asked: dict[str, Any] = json.loads(channel.receive() or b"{}")
-        open_memory()  # a program may look at its own
+        open_memory()  # a program may read its own
         learn(asked["known"])
         _run_to_the_end(asked, _Calls(channel))
 
@@ -119,7 +119,7 @@ def _run(asked: Mapping[str, Any], calls: _Calls) -> None:
 
 
 class _Called(BaseException):
-    """Leaves the event loop's thread: the call was sent, and resumes when its `answer` is there."""
+    """Leaves the event loop's thread: the call was sent, and resumes when its `answer` arrives."""
 
     def __init__(self, answer: Future[bytes]) -> None:
         super().__init__()
@@ -130,7 +130,7 @@ _here = threading.local()
 
 
 class _CallsFirst(ThreadPoolExecutor):
-    """Makes the SDK's calls without threads: a call is sent at once, and taken up again when its answer comes."""
+    """Makes the SDK's calls without threads: a call is sent immediately, and resumes when its answer arrives."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -157,19 +157,19 @@ class _CallsFirst(ThreadPoolExecutor):
 
 
 class _Calls:
-    """Calls under way. Answers are read by a thread, which ends the process when the engine is gone."""
+    """The pending calls. A thread reads the answers, and ends the process when the engine no longer exists."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._lock = threading.Lock()
         self._last, self._ended = 0, False
         self._waiting: dict[int, Future[bytes]] = {}
-        self._sent: dict[int, tuple[Any, Future[bytes]]] = {}  #: by the identity of the request, which is kept with it
+        self._sent: dict[int, tuple[Any, Future[bytes]]] = {}  #: by the identity of the request, which is stored too
         self._reader = threading.Thread(target=self._read, daemon=True, name="answers")
         self._reader.start()
 
     def call(self, method: Method, request: Any) -> Any:
-        """Returns the answer. In the event loop's thread it leaves with `_Called` once, when the request was sent."""
+        """Returns the answer. In the event loop's thread it raises `_Called` once, after the request was sent."""
         sent = self._sent.pop(id(request), None)
         if sent is None:
             answer = self._send(method, request)
@@ -183,7 +183,7 @@ class _Calls:
         return method.answer.FromString(answer.result())
 
     def end(self, frame: bytes) -> None:
-        """Sends the last frame. Threads and exit handlers of the program may run for a moment."""
+        """Sends the last frame. Threads and exit handlers of the program may still run for a moment."""
         self._ended = True
         self._channel.send(frame)
 
@@ -241,10 +241,10 @@ class _Service:
 
 
 async def _to_the_end(main: Path) -> None:
-    """Executes the program and waits for what it started.
+    """Executes the program and waits for the tasks that it started.
 
-    The SDK waits too, but looks at every outstanding task again whenever one is done, which is quadratic in resources.
-    A task that failed is left to the SDK to find and report.
+    The SDK waits too, but examines every outstanding task again whenever one ends, which is quadratic in resources. The
+    SDK finds and reports failed tasks.
     """
     _execute(main)
     while pending := [task for task in list(runtime_settings.SETTINGS.outputs) if not task.done()]:
@@ -254,7 +254,8 @@ async def _to_the_end(main: Path) -> None:
 
 
 def _execute(main: Path) -> None:
-    """Runs the program from its source; of a folder, Python would take bytecode that is as old as to the second."""
+    """Runs the program from its source. For a folder, Python would use bytecode whose age it compares only to the
+    second."""
     runpy.run_path(str(main / "__main__.py" if main.is_dir() else main), run_name="__main__")
 
 
@@ -264,7 +265,7 @@ def _ignore_followers(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _drain(loop: asyncio.AbstractEventLoop) -> None:
-    """Ends what a failed program left behind, without the warnings that asyncio prints about it."""
+    """Ends the tasks of a failed program, without the warnings that asyncio prints about them."""
     tasks = asyncio.all_tasks(loop)
     for task in tasks:
         task.cancel()
@@ -274,16 +275,17 @@ def _drain(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _short_stack_traces() -> Callable[[], source_pb2.StackTrace]:
-    """Returns what looks up the one line that declares a resource, and not the whole stack with every file's URI, as
-    the SDK's own does. That took an eighth of the time of a preview of a thousand resources, and the engine names the
-    line only."""
+    """Returns a function that finds only the line that declares a resource. The SDK's own function makes the whole
+    stack with every file's URI, which takes an eighth of the time of a preview of a thousand resources. The engine uses
+    only the line."""
 
     @cache
     def uri(file: str) -> str:
         return Path(file).as_uri() if Path(file).is_absolute() else ""  # such as <string>
 
     def short() -> source_pb2.StackTrace:
-        """Returns the caller of the third constructor from within: the SDK's two, then the resource's own class."""
+        """Returns the caller of the third constructor, counted from the innermost: two of the SDK, then the resource's
+        own class."""
         frame: FrameType | None = sys._getframe(1)
         constructors = 0
         while frame is not None and constructors < 3:
@@ -298,7 +300,7 @@ def _short_stack_traces() -> Callable[[], source_pb2.StackTrace]:
 
 
 def _failure(error: BaseException, folder: Path, project: Path, *, is_sealed: bool) -> EngineFailed:
-    """Returns an error of the program in one line, at the innermost line of the program's own files."""
+    """Returns an error of the program in one line, with the innermost line in the program's own files."""
     remedy = "correct the program"
     if is_sealed:
         remedy += "; a preview decrypts no secret configuration: read it with require_secret and the like"

@@ -1,4 +1,4 @@
-"""Between the program's protobuf messages and the engine's terms."""
+"""Conversions between the program's protobuf messages and the engine's values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pulumi.runtime.proto import resource_pb2
 from deployer.engine.program.service import RefusedCall
 from deployer.engine.steps.provider_steps import engine_inputs
 from deployer.engine.values.assets import with_hashes
-from deployer.engine.values.goal import Alias, Goal, Registered
+from deployer.engine.values.goal import Alias, Goal, RegistrationAnswer
 from deployer.engine.values.urns import is_provider_type, is_reference, is_urn
 from deployer.engine.values.values import contains_secret, from_struct, from_value, has_special, to_struct
 from deployer.errors import InvalidInput
@@ -21,9 +21,9 @@ from deployer.platform.text.units import GO_DURATION, parse_duration
 
 
 def goal_of(request: Any, require_secrets: Callable[[], None], folder: Path) -> Goal:
-    """Returns the goal of a registration; calls `require_secrets` when it has something to keep secret.
+    """Returns the goal of a registration; calls `require_secrets` when the goal has a secret.
 
-    `folder` is the program's, from which paths of assets start.
+    `folder` is the program's folder, to which paths of assets are relative.
     """
     inputs = from_struct(request.object)
     if inputs and has_special(request.object):
@@ -66,7 +66,8 @@ def goal_of(request: Any, require_secrets: Callable[[], None], folder: Path) -> 
 
 
 def check_urns(request: Any) -> None:
-    """Raises InvalidInput for a request with a text in the place of a URN, which the state could not hold either."""
+    """Raises InvalidInput for a request with a text that is not a URN in the place of one; the state could not store it
+    either."""
     given: list[tuple[str, str]] = [(name, getattr(request, name, "")) for name in ("urn", "parent", "deletedWith")]
     for name in ("dependencies", "replace_with", "aliasURNs"):
         given += [(name, urn) for urn in getattr(request, name, ())]
@@ -85,8 +86,8 @@ def check_urns(request: Any) -> None:
         )
 
 
-def answer_of(registered: Registered) -> Any:
-    """Returns the response to a registration; a failed one makes the SDK continue with unknown outputs."""
+def answer_of(registered: RegistrationAnswer) -> Any:
+    """Returns the response to a registration; after a failed registration the SDK continues with unknown outputs."""
     answer = resource_pb2.RegisterResourceResponse(urn=registered.urn, id=registered.id, stables=registered.stables)
     if registered.failed:
         answer.result = resource_pb2.Result.FAIL
@@ -115,7 +116,7 @@ def _timeouts(found: Any) -> dict[str, float]:
 
 
 def timeout_seconds(text: str) -> float:
-    """Seconds of a duration as Go writes it: `5m`, `1h30m`, `1.5s`."""
+    """Returns the seconds of a duration in Go's form: `5m`, `1h30m`, `1.5s`."""
     try:
         return parse_duration(text, GO_DURATION).total_seconds()
     except InvalidInput as error:

@@ -69,7 +69,7 @@ class EngineService:
         raise RefusedCall("the embedded engine has no Pulumi version to require; install the Pulumi CLI (`pulumi`)")
 
 
-class Served:
+class GrpcServices:
     """The services over gRPC: a context that ends the server. `monitor` is served too once the program runs."""
 
     def __init__(self, service: EngineService) -> None:
@@ -101,7 +101,7 @@ class Served:
         self._address = f"127.0.0.1:{callers.port}"
         self._server.start()
 
-    def __enter__(self) -> Served:
+    def __enter__(self) -> GrpcServices:
         return self
 
     def __exit__(

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 _PLACE = "Pulumi.yaml or PULUMI_BACKEND_URL"
 _ENCRYPTIONS = ("AES256", "aws:kms", "aws:kms:dsse")
-#: Options of `s3://` by all the names that they have, those of Go CDK's `s3blob`; `awssdk` chooses its SDK, of no
-#: consequence here.
+# : Options of `s3://` by all their names, those of Go CDK's `s3blob`. `awssdk` chooses Go's SDK and has no :
+# consequence here.
 _NAMES = {
     "region": "region",
     "endpoint": "endpoint",
@@ -35,7 +35,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Backend:
-    """A backend's `.pulumi` and its address for people. `folder` is None for a backend outside the file system."""
+    """A backend's `.pulumi` and its address for messages. `folder` is None for a backend outside the file system."""
 
     at: str
     objects: ObjectStore
@@ -51,10 +51,10 @@ def is_known(url: str) -> bool:
 
 
 def open_backend(project: Project) -> Backend:
-    """Returns the backend of a project's `backend_url`; relative folders count from the project's. Nothing is asked of
-    it yet.
+    """Returns the backend of a project's `backend_url`; relative folders start from the project's folder.
 
-    Raises Refused for kinds that only the CLI knows, InvalidInput for options that no backend has.
+    No request is sent yet. Raises Refused for kinds that only the CLI supports, InvalidInput for options that no
+    backend has.
     """
     url = project.backend_url
     if url.startswith("file://"):
@@ -76,7 +76,7 @@ def open_backend(project: Project) -> Backend:
 
 
 def s3_place(url: str) -> tuple[str, S3Access]:
-    """`s3://bucket/prefix` of a backend's URL, and how it is reached. Raises InvalidInput."""
+    """Returns `s3://bucket/prefix` of a backend's URL, and the options to reach it. Raises InvalidInput."""
     from deployer.platform.storage.s3_client import S3Access
 
     parts = urllib.parse.urlsplit(url)

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StackConfig:
-    """`values` by full key (`aws:region`), all text; objects are JSON. `secret_keys` are those that hold a secret.
+    """A stack's configuration.
 
-    `sealed`: secrets were not decrypted, and a placeholder stands for each.
+    `values` are texts by full key (`aws:region`); objects are JSON. `secret_keys` are the keys of secrets. `sealed`:
+    secrets were not decrypted, and each has a placeholder.
     """
 
     values: Mapping[str, str]
@@ -33,7 +34,7 @@ class StackConfig:
 
     def of_package(self, package: str) -> dict[str, tuple[str, bool]]:
         """Configuration of a provider package: short key to (text, is it secret)."""
-        from deployer.engine.values.values import UNKNOWN  # it loads protobuf, which most commands do without
+        from deployer.engine.values.values import UNKNOWN  # it loads protobuf, which most commands do not need
 
         prefix = f"{package}:"
         return {
@@ -44,8 +45,8 @@ class StackConfig:
 
 
 def read_keys(stack: StackRef) -> StackKeys:
-    """Returns what `Pulumi.STACK.yaml` says of the key of the stack's secrets; refuses what only the Pulumi CLI
-    knows."""
+    """Returns the settings of the key of the stack's secrets in `Pulumi.STACK.yaml`. Raises Refused for settings that
+    only the Pulumi CLI supports."""
     from deployer.engine.secrets.encryption import StackKeys
 
     provider, keeper = keeper_of_config(_read(stack), stack.config_file)
@@ -53,7 +54,7 @@ def read_keys(stack: StackRef) -> StackKeys:
 
 
 def write_keeper(stack: StackRef, keeper: Keeper) -> None:
-    """Puts the key's settings where the CLI puts them, at the top, and leaves the rest of the file as it is."""
+    """Writes the key's settings at the top, as the CLI does, and leaves the rest of the file unchanged."""
     file = stack.config_file
     text = file.read_text(encoding="utf-8") if file.is_file() else ""
     file.write_text(with_keeper(stack, text, keeper), encoding="utf-8")

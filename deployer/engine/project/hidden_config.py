@@ -1,4 +1,4 @@
-"""Secret configuration in a preview, which decrypts nothing: programs get outputs that are secret and not known."""
+"""Secret configuration in a preview, which decrypts nothing: programs get outputs that are secret and unknown."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ _READERS = ("_get", "_get_bool", "_get_int", "_get_float", "_get_object")
 
 @contextlib.contextmanager
 def hidden_config(keys: Collection[str]) -> Iterator[None]:
-    """The time in which `get_secret`, `require_secret` and the like give an unknown output for these full keys.
+    """Within the block, `get_secret`, `require_secret` and similar functions return an unknown output for these full
+    keys.
 
-    `get` and `require` give the placeholder that the configuration has for a secret.
+    `get` and `require` return the placeholder that the configuration has for a secret.
     """
     if not keys:
         yield
@@ -33,7 +34,7 @@ def hidden_config(keys: Collection[str]) -> Iterator[None]:
 
 def _hiding(reader: Callable[..., Any], keys: Collection[str]) -> Callable[..., Any]:
     def read(config: pulumi.Config, key: str, use: Any = None, instead_of: Any = None) -> Any:
-        # the SDK names what to use instead when it is not read as a secret
+        # the SDK names the alternative when it is not read as a secret
         if use is None and config.full_key(key) in keys:
             return UNKNOWN
         return reader(config, key, use, instead_of)

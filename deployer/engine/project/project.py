@@ -1,4 +1,4 @@
-"""Pulumi.yaml: which program, which plugins, where the state is."""
+"""Pulumi.yaml: the program, the plugins and the place of the state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deployer.platform.files.reading import read_limited
 from deployer.specs.rules import Rule
 from deployer.specs.yaml.nodes import parse_yaml
 
-MAX_BYTES = 1024 * 1024  #: of Pulumi.yaml and Pulumi.STACK.yaml
+MAX_BYTES = 1024 * 1024  #: limit for Pulumi.yaml and Pulumi.STACK.yaml
 
 _NAME = re.compile(r"[A-Za-z0-9_.\-]{1,100}")
 _RUNTIMES = ("python",)
@@ -38,7 +38,7 @@ class Project:
 
     @property
     def program_folder(self) -> Path:
-        """The folder that the program runs in, from which the paths in it start."""
+        """The folder that the program runs in, to which its paths are relative."""
         return self.main if self.main.is_dir() else self.main.parent
 
 
@@ -58,7 +58,7 @@ class StackRef:
 
 
 def check_name(kind: str, name: str) -> None:
-    """Names become file names of the state: refuse what Pulumi refuses."""
+    """Raises the errors that Pulumi raises for a name: names become file names of the state."""
     if not _NAME.fullmatch(name) or name in {".", ".."}:
         raise InvalidInput(
             f"{name!r} is not a valid name for a {kind}",
@@ -110,7 +110,7 @@ def read_project(directory: Path) -> Project:
 def load_yaml(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
     """Returns the mapping in a YAML file of Pulumi's, and the line of each of its top-level keys.
 
-    It is read as specs are: by YAML 1.2's core schema, as Pulumi reads it, and with the same limits.
+    The file is read like specs: by YAML 1.2's core schema, as Pulumi reads it, and with the same limits.
     """
     try:
         data = read_limited(file, MAX_BYTES)
@@ -180,7 +180,8 @@ def _backend_url(backend: Any, wrong: Any) -> str:
 
 
 def full_key(key: str, project: str) -> str:
-    """`specs` → `PROJECT:specs`; `aws:config:region`, the older form, → `aws:region`."""
+    """Returns a full key: `specs` becomes `PROJECT:specs`; `aws:config:region`, the older form, becomes
+    `aws:region`."""
     parts = key.split(":")
     if len(parts) == 1:
         return f"{project}:{key}"
@@ -188,7 +189,7 @@ def full_key(key: str, project: str) -> str:
 
 
 def text_of(value: Any) -> str:
-    """Returns a YAML value as the text that programs and providers get."""
+    """Returns a YAML value as the text that programs and providers receive."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if isinstance(value, str) else json.dumps(value) if isinstance(value, dict | list) else str(value)

@@ -6,7 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from deployer.engine.interfaces.provider import Checked, Diffed, Features, Invoked, Live, OnStepProgress, ProviderFailed
+from deployer.engine.interfaces.provider import (
+    CheckedInputs,
+    Features,
+    InputsDiff,
+    Invoked,
+    Live,
+    OnStepProgress,
+    ProviderFailed,
+)
 from deployer.engine.values.values import Properties, contains_secret, without_secrets
 from deployer.errors import DeployerError
 
@@ -15,30 +23,30 @@ if TYPE_CHECKING:
 
 
 class InProcess:
-    """Fulfils `ProcessClient`. The provider takes no secrets: those in the state are opened, those of a program
-    refused."""
+    """Implements `ProcessClient`. The provider does not accept secrets: stored secrets are decrypted, secrets of a
+    program are refused."""
 
-    resumes_creates = True  #: the next create resumes an interrupted one
+    resumes_creates = True  #: the next `create` resumes an interrupted one
 
     def __init__(self, provider: LakeProvider) -> None:
         self._provider = provider
         self.on_progress: OnStepProgress = lambda *_: None
         provider.on_progress = lambda *now: self.on_progress(*now)
 
-    def check_config(self, urn: str, olds: Properties, news: Properties) -> Checked:
-        return Checked(news)
+    def check_config(self, urn: str, olds: Properties, news: Properties) -> CheckedInputs:
+        return CheckedInputs(news)
 
-    def diff_config(self, urn: str, olds: Properties, news: Properties) -> Diffed:
-        return Diffed(False)
+    def diff_config(self, urn: str, olds: Properties, news: Properties) -> InputsDiff:
+        return InputsDiff(False)
 
     def configure(self, urn: str, id_: str, package: str, inputs: Properties) -> Features:
         return Features(accept_secrets=True, supports_preview=True)
 
-    def check(self, urn: str, olds: Properties, news: Properties, seed: bytes) -> Checked:
+    def check(self, urn: str, olds: Properties, news: Properties, seed: bytes) -> CheckedInputs:
         secret = [name for name, value in news.items() if contains_secret(value)]
         with _failures():
             inputs, failures = self._provider.check(urn, news, secret)
-        return Checked(inputs, tuple((failure.property, failure.reason) for failure in failures))
+        return CheckedInputs(inputs, tuple((failure.property, failure.reason) for failure in failures))
 
     def diff(
         self,
@@ -48,10 +56,10 @@ class InProcess:
         old_outputs: Properties,
         new_inputs: Properties,
         ignore_changes: tuple[str, ...],
-    ) -> Diffed:
+    ) -> InputsDiff:
         with _failures():
             found = self._provider.diff(urn, _opened(old_outputs), _opened(new_inputs))
-        return Diffed(
+        return InputsDiff(
             found.changed,
             replaces=found.replaces,
             delete_before_replace=found.delete_before_replace,

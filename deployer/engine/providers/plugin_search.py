@@ -1,7 +1,7 @@
 """The search for the executable of a provider plugin: `pulumi-resource-NAME`.
 
-Pulumi's state names providers too, and is untrusted. So a name is only ever a name, and a folder of the checkout is
-used where Pulumi.yaml says so under `plugins.providers`, not because it is on PATH or in PULUMI_HOME.
+Pulumi's state names providers too, and is untrusted. So a name is never used as a path. A folder of the checkout is
+used only where Pulumi.yaml names it under `plugins.providers`, not because it is on PATH or in PULUMI_HOME.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def find_plugin(name: str, folders: Mapping[str, Path], project: Path, version: 
     """Returns the executable of a provider: in the folder that Pulumi.yaml names for it, beside this Python, on PATH,
     or in Pulumi's plug-in folder, where the program's `version` counts (see `usable_plugin`).
 
-    Raises Refused for what is not the name of a package, NotFound.
+    Raises Refused for a text that is not the name of a package, and NotFound.
     """
     if not PACKAGE.fullmatch(name):
         raise Refused(
@@ -41,7 +41,9 @@ def find_plugin(name: str, folders: Mapping[str, Path], project: Path, version: 
         if _is_executable(path := folder / executable):
             return path
     inside = is_in_checkout(plugins_folder(), project)
-    version = version if VERSION.fullmatch(version) else ""  # it may be of Pulumi's state, and the remedy has it
+    version = (
+        version if VERSION.fullmatch(version) else ""
+    )  # it may come from Pulumi's state, and the remedy contains it
     found = None if inside else usable_plugin(name, version)
     if found is not None and _is_executable(found.executable):
         return found.executable
@@ -55,8 +57,7 @@ def find_plugin(name: str, folders: Mapping[str, Path], project: Path, version: 
 
 
 def is_in_checkout(folder: Path, project: Path) -> bool:
-    """Returns whether a folder is in the work tree that the project is in: what a branch brings is not run by its
-    name."""
+    """Returns whether a folder is in the project's work tree: a program that a branch adds is not run by its name."""
     return folder.resolve().is_relative_to(_checkout(project.resolve()))
 
 
@@ -69,7 +70,7 @@ def _searched(project: Path) -> Iterator[Path]:
 
 
 def _checkout(project: Path) -> Path:
-    """Returns the work tree that the project is in; the project's folder where it is in none."""
+    """Returns the work tree that the project is in, or the project's folder if it is not in a work tree."""
     return next((folder for folder in (project, *project.parents) if (folder / ".git").exists()), project)
 
 

@@ -1,8 +1,8 @@
 """A provider plugin's process: the executable `pulumi-resource-NAME`, started as Pulumi does it.
 
-The plugin is given the engine's address, and prints the port that it listens on as its first line. What it writes
-afterwards goes to the diagnostics. A supervisor stands between (`isolation.supervisor`), so that the plugin and all
-that it began end with the engine, even with one that is killed.
+The plugin receives the engine's address, and prints the port that it listens on as its first line. Its later output
+goes to the diagnostics. A supervisor process (`isolation.supervisor`) is between the two, so that the plugin and its
+child processes end with the engine, even when the engine is killed.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ Report = Callable[[str, str], None]  #: severity and one line
 
 
 class PluginProcess:
-    """A running plugin. `port` is where it listens on the loopback interface."""
+    """A running plugin. `port` is its port on the loopback interface."""
 
     def __init__(self, executable: Path, engine_address: str, directory: Path, report: Report) -> None:
         self.name = executable.name
-        self.token = secrets.token_urlsafe(32)  #: what a plugin of deployer's wants to be sent with each call
+        self.token = secrets.token_urlsafe(32)  #: the token that a plugin of deployer's requires with each call
         self._report = report
         self._process = subprocess.Popen(
             command_of("deployer.platform.isolation.supervisor", str(executable), engine_address, alone=True),
             cwd=directory,
-            # the project may bring the plugin
+            # the project may contain the plugin
             env={**environment_for_project_code(), TOKEN_VARIABLE: self.token},
-            stdin=subprocess.PIPE,  # only this process has its other end
+            stdin=subprocess.PIPE,  # only this process has the other end
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is for the engine, which then lets running steps finish
+            start_new_session=True,  # only the engine handles Ctrl-C; it then lets running steps finish
         )
         self._tail: list[str] = []
         self._readers = [threading.Thread(target=self._pump_errors, daemon=True)]
@@ -53,9 +53,9 @@ class PluginProcess:
             raise
 
     def how_it_ended(self) -> str:
-        """Returns what is known of a plugin whose connection broke; an empty string when it still runs."""
+        """Returns a description of how a plugin ended whose connection broke; an empty string when it still runs."""
         try:
-            self._process.wait(_END_SECONDS)  # the connection breaks a moment before the process is gone
+            self._process.wait(_END_SECONDS)  # the connection breaks a moment before the process ends
         except subprocess.TimeoutExpired:
             return ""
         self._readers[0].join(_END_SECONDS)

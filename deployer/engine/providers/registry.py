@@ -1,4 +1,4 @@
-"""The providers of a run: found, started, configured once for each configuration, and ended."""
+"""Finds, starts, configures and ends the providers of a run. Each configuration is used once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deployer.engine.interfaces.provider import Checked, Diffed, Features, OnStepProgress, ProviderClient, Source
+from deployer.engine.interfaces.provider import (
+    CheckedInputs,
+    Features,
+    InputsDiff,
+    OnStepProgress,
+    ProviderClient,
+    Source,
+)
 from deployer.engine.project.project import Project
 from deployer.engine.providers.plugin_search import find_plugin
 from deployer.engine.providers.process import PluginProcess, Report
@@ -23,9 +30,9 @@ _ENGINE_KEYS = ("version", "__internal", "pluginDownloadURL")
 
 
 @dataclass(frozen=True, slots=True)
-class Configured:
-    """A provider that is ready. `known` is False when its configuration has values that a preview cannot know;
-    `secret` then says that secrets are among them, which a preview does not decrypt."""
+class ConfiguredProvider:
+    """A configured provider. `known` is False when its configuration has values that are unknown in a preview; `secret`
+    then says that secrets are among them, which a preview does not decrypt."""
 
     client: ProviderClient
     features: Features
@@ -34,7 +41,7 @@ class Configured:
 
 
 def for_provider(inputs: Properties) -> dict[str, Any]:
-    """Returns a provider resource's inputs without what only the engine reads (which plugin, from where)."""
+    """Returns a provider resource's inputs without those that only the engine reads (the plugin and its source)."""
     return {key: value for key, value in inputs.items() if key not in _ENGINE_KEYS}
 
 
@@ -51,9 +58,10 @@ def _version(inputs: Properties) -> str:
 class Providers:
     """Clients by provider reference (`URN::ID`). Safe for threads.
 
-    `sources` are the providers that are called in this process, by package; any other is a plugin's executable.
-    `engine_address` starts the engine's gRPC service when the first executable needs it. `progress` is for providers of
-    this process; executables tell the service. `sealed`: stored secrets are not decrypted, as in previews.
+    `sources` are the providers that are called in this process, by package; any other provider is a plugin's
+    executable. `engine_address` starts the engine's gRPC service when the first executable needs it. `progress` is for
+    providers of this process; executables report to the service. `sealed`: stored secrets are not decrypted, as in
+    previews.
     """
 
     def __init__(
@@ -70,24 +78,24 @@ class Providers:
         self._engine_address, self._report, self._progress = engine_address, report, progress
         self._lock = threading.RLock()
         self._idle: dict[tuple[str, str], list[ProviderClient]] = {}
-        self._configured: dict[tuple[str, str], Configured] = {}
-        self._by_reference: dict[str, Configured] = {}
+        self._configured: dict[tuple[str, str], ConfiguredProvider] = {}
+        self._by_reference: dict[str, ConfiguredProvider] = {}
         self._clients: list[ProviderClient] = []
 
     def is_in_process(self, package: str) -> bool:
         return package in self._sources
 
-    def get(self, reference: str) -> Configured | None:
+    def get(self, reference: str) -> ConfiguredProvider | None:
         return self._by_reference.get(reference)
 
-    def check_config(self, urn: str, type_: str, olds: Properties, news: Properties) -> Checked:
-        """Returns what a provider says of its configuration. One that is in use in this run was checked before, and a
-        plugin is not started once more to be asked: Pulumi's own of AWS takes seconds."""
+    def check_config(self, urn: str, type_: str, olds: Properties, news: Properties) -> CheckedInputs:
+        """Returns a provider's check of its configuration. A provider that this run uses was checked before. Its plugin
+        is not started again for a check, because Pulumi's own plugin of AWS takes seconds to start."""
         package = package_of(type_)
         with self._lock:
             ready = self._configured.get(_settings(package, news))
         if ready is not None and ready.known:
-            return Checked(news)
+            return CheckedInputs(news)
         version = _version(news)
         client = self._take(package, version)
         try:
@@ -96,9 +104,9 @@ class Providers:
             with self._lock:
                 self._idle.setdefault((package, version), []).append(client)
         kept = {key: news[key] for key in _ENGINE_KEYS if key in news}
-        return Checked({**checked.inputs, **kept}, checked.failures)
+        return CheckedInputs({**checked.inputs, **kept}, checked.failures)
 
-    def diff_config(self, urn: str, type_: str, olds: Properties, news: Properties) -> Diffed:
+    def diff_config(self, urn: str, type_: str, olds: Properties, news: Properties) -> InputsDiff:
         package = package_of(type_)
         version = _version(news)
         client = self._take(package, version)
@@ -108,8 +116,8 @@ class Providers:
             with self._lock:
                 self._idle.setdefault((package, version), []).append(client)
 
-    def configure(self, reference: str, urn: str, id_: str, type_: str, inputs: Properties) -> Configured:
-        """Returns the provider of a reference, configured; an equal configuration shares one client."""
+    def configure(self, reference: str, urn: str, id_: str, type_: str, inputs: Properties) -> ConfiguredProvider:
+        """Returns the configured provider of a reference; equal configurations share one client."""
         package, settings = package_of(type_), for_provider(inputs)
         key = _settings(package, inputs)
         with self._lock:
@@ -117,10 +125,10 @@ class Providers:
             if ready is None:
                 client = self._take(package, _version(inputs))
                 if contains_unknown(settings):
-                    ready = Configured(client, Features(), known=False, secret=contains_secret(settings))
+                    ready = ConfiguredProvider(client, Features(), known=False, secret=contains_secret(settings))
                 else:
                     self._refuse_second_configuration(package)
-                    ready = Configured(client, client.configure(urn, id_, package, settings))
+                    ready = ConfiguredProvider(client, client.configure(urn, id_, package, settings))
                 self._configured[key] = ready
             self._by_reference[reference] = ready
             return ready

@@ -1,4 +1,4 @@
-"""A provider in a process of its own, spoken to over gRPC: Pulumi's ResourceProvider service."""
+"""A provider in a process of its own, called over gRPC: Pulumi's ResourceProvider service."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from typing import Any
 import grpc
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc, status_pb2
 
-from deployer.engine.interfaces.provider import Checked, Diffed, Features, InitFailed, Invoked, Live, ProviderFailed
+from deployer.engine.interfaces.provider import (
+    CheckedInputs,
+    Features,
+    InitFailed,
+    InputsDiff,
+    Invoked,
+    Live,
+    ProviderFailed,
+)
 from deployer.engine.project.project import text_of
 from deployer.engine.providers.process import PluginProcess
 from deployer.engine.values.assets import with_hashes
@@ -25,10 +33,10 @@ _KINDS: tuple[DiffKind, ...] = ("add", "add-replace", "delete", "delete-replace"
 class RemoteProvider:
     """Implements `ProviderClient` on a plugin's process, and ends it with `close`.
 
-    `folder` is the program's, from which paths of assets start.
+    `folder` is the program's folder, to which paths of assets are relative.
     """
 
-    resumes_creates = False  # other people's providers: only they know
+    resumes_creates = False  # unknown for third-party providers
 
     def __init__(self, plugin: PluginProcess, folder: Path) -> None:
         self._plugin, self._folder = plugin, folder
@@ -38,21 +46,21 @@ class RemoteProvider:
         self._metadata = ((TOKEN_KEY, plugin.token),)
         self._accept_secrets = False
 
-    def check_config(self, urn: str, olds: Properties, news: Properties) -> Checked:
+    def check_config(self, urn: str, olds: Properties, news: Properties) -> CheckedInputs:
         request = provider_pb2.CheckRequest(urn=urn, olds=to_struct(olds), news=to_struct(news))
         try:
             return self._checked(self._call(self._stub.CheckConfig, request), news)
         except _Unimplemented:
-            return Checked(news)
+            return CheckedInputs(news)
 
-    def diff_config(self, urn: str, olds: Properties, news: Properties) -> Diffed:
+    def diff_config(self, urn: str, olds: Properties, news: Properties) -> InputsDiff:
         request = provider_pb2.DiffRequest(
             urn=urn, olds=to_struct(olds), old_inputs=to_struct(olds), news=to_struct(news)
         )
         try:
             return _diffed(self._call(self._stub.DiffConfig, request))
         except _Unimplemented:
-            return Diffed(None)
+            return InputsDiff(None)
 
     def configure(self, urn: str, id_: str, package: str, inputs: Properties) -> Features:
         request = provider_pb2.ConfigureRequest(
@@ -67,7 +75,7 @@ class RemoteProvider:
         self._accept_secrets = answer.acceptSecrets
         return Features(answer.acceptSecrets, answer.supportsPreview)
 
-    def check(self, urn: str, olds: Properties, news: Properties, seed: bytes) -> Checked:
+    def check(self, urn: str, olds: Properties, news: Properties, seed: bytes) -> CheckedInputs:
         request = provider_pb2.CheckRequest(urn=urn, olds=self._map(olds), news=self._map(news), randomSeed=seed)
         return self._checked(self._call(self._stub.Check, request), news)
 
@@ -79,7 +87,7 @@ class RemoteProvider:
         old_outputs: Properties,
         new_inputs: Properties,
         ignore_changes: tuple[str, ...],
-    ) -> Diffed:
+    ) -> InputsDiff:
         request = provider_pb2.DiffRequest(
             id=id_,
             urn=urn,
@@ -91,7 +99,7 @@ class RemoteProvider:
         try:
             return _diffed(self._call(self._stub.Diff, request))
         except _Unimplemented:
-            return Diffed(None)
+            return InputsDiff(None)
 
     def create(self, urn: str, inputs: Properties, timeout: float, preview: bool) -> Live:
         request = provider_pb2.CreateRequest(urn=urn, properties=self._map(inputs), timeout=timeout, preview=preview)
@@ -150,10 +158,10 @@ class RemoteProvider:
         outputs = with_hashes(from_struct(struct), self._folder) if has_special(struct) else from_struct(struct)
         return outputs if self._accept_secrets else keep_secrecy(outputs, sent)
 
-    def _checked(self, answer: Any, news: Properties) -> Checked:
+    def _checked(self, answer: Any, news: Properties) -> CheckedInputs:
         failures = tuple((failure.property, failure.reason) for failure in answer.failures)
         inputs = self._outputs(answer.inputs, news) if answer.HasField("inputs") else dict(news)
-        return Checked(inputs, failures)
+        return CheckedInputs(inputs, failures)
 
     def _call(self, method: Callable[..., Any], request: Any) -> Any:
         try:
@@ -188,15 +196,14 @@ _WRAPPER = re.compile(r"^Unexpected <class '[^']*'>: ")
 
 
 def _message(details: str) -> str:
-    """Returns a provider's message without the wrapper and the traceback that the Python SDK's server puts around
-    it."""
+    """Returns a provider's message without the wrapper and the traceback that the Python SDK's server adds."""
     text = _WRAPPER.sub("", details)
     return text.split('\n  File "', 1)[0].rstrip().removesuffix(":")
 
 
-def _diffed(answer: Any) -> Diffed:
+def _diffed(answer: Any) -> InputsDiff:
     changes = {provider_pb2.DiffResponse.DIFF_NONE: False, provider_pb2.DiffResponse.DIFF_SOME: True}
-    return Diffed(
+    return InputsDiff(
         changes=changes.get(answer.changes),
         replaces=tuple(answer.replaces),
         stables=tuple(answer.stables),

@@ -1,7 +1,7 @@
 """Previews without decryption: stored secrets stay sealed, and values that cannot be compared are reported as such.
 
-For a sealed secret in the state, a provider gets no old value, and an unknown new one.
-Its answer is then read without what it says of these values.
+For a sealed secret in the state, a provider gets no old value, and an unknown new one. Its answers about these values
+are ignored.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from deployer.engine.interfaces.provider import Checked, Diffed, Features, Invoked, Live, ProviderClient
+from deployer.engine.interfaces.provider import CheckedInputs, Features, InputsDiff, Invoked, Live, ProviderClient
 from deployer.engine.values.property_paths import Part, contains, parse_path
 from deployer.engine.values.values import UNKNOWN, Properties, contains_sealed, is_sealed, same, secret_unknown
 
@@ -18,8 +18,8 @@ _MISSING = object()
 
 
 def not_compared(old: Properties, new: Properties) -> tuple[str, ...]:
-    """Returns the inputs for which a change is unknown: sealed ones for which the program has a value. One that
-    passed from the state through the program as it is has the same ciphertext, and is the same."""
+    """Returns the inputs for which it is unknown whether they change: sealed inputs for which the program has a value.
+    A value that the program took from the state has the same ciphertext, and is unchanged."""
     found = []
     for path in _sealed_paths(old):
         before, now = _at(old, path), _at(new, path)
@@ -43,16 +43,16 @@ class Sealed:
         self._client = client
         self.resumes_creates = client.resumes_creates
 
-    def check_config(self, urn: str, olds: Properties, news: Properties) -> Checked:
+    def check_config(self, urn: str, olds: Properties, news: Properties) -> CheckedInputs:
         return self._client.check_config(urn, _known(olds), _unknown(news))
 
-    def diff_config(self, urn: str, olds: Properties, news: Properties) -> Diffed:
+    def diff_config(self, urn: str, olds: Properties, news: Properties) -> InputsDiff:
         return _without_sealed(self._client.diff_config(urn, _known(olds), _unknown(news)), olds, {}, news)
 
     def configure(self, urn: str, id_: str, package: str, inputs: Properties) -> Features:
         return self._client.configure(urn, id_, package, inputs)
 
-    def check(self, urn: str, olds: Properties, news: Properties, seed: bytes) -> Checked:
+    def check(self, urn: str, olds: Properties, news: Properties, seed: bytes) -> CheckedInputs:
         return self._client.check(urn, _known(olds), _unknown(news), seed)
 
     def diff(
@@ -63,7 +63,7 @@ class Sealed:
         old_outputs: Properties,
         new_inputs: Properties,
         ignore_changes: tuple[str, ...],
-    ) -> Diffed:
+    ) -> InputsDiff:
         olds = _known(old_inputs), _known(old_outputs)
         found = self._client.diff(urn, id_, *olds, _unknown(new_inputs), ignore_changes)
         return _without_sealed(found, old_inputs, old_outputs, new_inputs)
@@ -123,7 +123,7 @@ def _at(value: Any, path: tuple[Part, ...]) -> Any:
 
 
 def _known(value: Any) -> Any:
-    """Returns what was there, without what is sealed: that is left out of mappings, and not known in lists."""
+    """Returns the old value without sealed secrets: they are left out of mappings, and unknown in lists."""
     if not contains_sealed(value):
         return value
     if isinstance(value, Mapping):
@@ -132,7 +132,7 @@ def _known(value: Any) -> Any:
 
 
 def _unknown(value: Any) -> Any:
-    """Returns what is wanted, with secrets that are unknown for those that are sealed."""
+    """Returns the new value; sealed secrets are replaced by unknown secrets."""
     if not contains_sealed(value):
         return value
     if is_sealed(value):
@@ -143,7 +143,8 @@ def _unknown(value: Any) -> Any:
 
 
 def _resealed(found: Any, before: Any) -> Any:
-    """Returns what a provider read, with the sealed secrets in their places: the provider did not get them."""
+    """Returns the values that a provider read, with the sealed secrets at their places, because the provider did not
+    get them."""
     if is_sealed(before):
         return before
     if isinstance(before, Mapping) and isinstance(found, Mapping) and contains_sealed(before):
@@ -154,9 +155,8 @@ def _resealed(found: Any, before: Any) -> Any:
     return found
 
 
-def _without_sealed(found: Diffed, old_inputs: Properties, old_outputs: Properties, new: Properties) -> Diffed:
-    """Returns a provider's diff without what it says of sealed values, and with sealed inputs that the program has no
-    more."""
+def _without_sealed(found: InputsDiff, old_inputs: Properties, old_outputs: Properties, new: Properties) -> InputsDiff:
+    """Returns a provider's diff without sealed values, and with the sealed inputs that the program no longer has."""
     sealed = {*_sealed_paths(old_inputs), *_sealed_paths(old_outputs)}
     if not sealed or not (found.changes or found.detailed or found.diffs or found.replaces):
         gone = _gone(old_inputs, new)
@@ -168,13 +168,15 @@ def _without_sealed(found: Diffed, old_inputs: Properties, old_outputs: Properti
             return False
         if not any(contains(path, each) for each in sealed):
             return True
-        old = _at(old_inputs, path)  # of more than one value, of which some are sealed
+        old = _at(old_inputs, path)  # it is about several values, of which some are sealed
         return old is _MISSING or not same(old, _at(new, path))
 
     detailed = {path: kind for path, kind in found.detailed.items() if is_known(path)} | _gone(old_inputs, new)
     diffs = tuple(path for path in found.diffs if is_known(path))
     replaces = tuple(path for path in found.replaces if is_known(path))
-    silent = not (found.detailed or found.diffs or found.replaces)  # it changes, and the provider does not say what
+    silent = not (
+        found.detailed or found.diffs or found.replaces
+    )  # the resource changes, and the provider does not report what changes
     changes = True if detailed or diffs or replaces or silent else False if found.changes is not None else None
     return replace(found, changes=changes, detailed=detailed, diffs=diffs, replaces=replaces)
 

@@ -1,4 +1,4 @@
-"""A stack's secrets: keys, encryption, and who keeps the key.
+"""A stack's secrets: keys, encryption, and the keepers of keys.
 
 The rest of `deployer.engine` and `deployer.cli` may import it.
 """

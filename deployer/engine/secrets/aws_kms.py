@@ -1,8 +1,8 @@
-"""Keys by AWS KMS, as Pulumi keeps them: `awskms://KEY?region=…`, by the Go CDK's rules for such URLs.
+"""Keys by AWS KMS in Pulumi's form: `awskms://KEY?region=…`, by the Go CDK's rules for such URLs.
 
 The stack has a data key of its own, which KMS encrypts; secrets are encrypted with the data key. `KEY` is a key's id or
-`alias/NAME`, an ARN stands behind three slashes. Parameters `context_NAME` are KMS's encryption context. Credentials
-are found as boto3 finds them.
+`alias/NAME`; an ARN follows three slashes. Parameters `context_NAME` are KMS's encryption context. Credentials are
+found as boto3 finds them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from deployer.engine.secrets.crypter import KEY_BYTES
 from deployer.errors import Corrupt, InvalidInput, Refused
 
 SCHEME = "awskms"
-_PASSED_OVER = frozenset({"awssdk"})  #: which SDK for Go, which makes no difference
+_PASSED_OVER = frozenset({"awssdk"})  #: the SDK for Go, which has no effect
 _FLAGS = ("fips", "dualstack")
 _KEY = re.compile(r"[A-Za-z0-9:/_-]{1,2048}")
 
@@ -40,7 +40,8 @@ class KmsUrl:
 
 
 def parse_kms(url: str) -> KmsUrl:
-    """Raises InvalidInput for a URL that names no key, and Refused for settings that this engine does not have."""
+    """Returns the parts of the URL. Raises InvalidInput for a URL without a key, and Refused for settings that this
+    engine does not support."""
     try:
         parts = urlsplit(url)
         settings = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
@@ -83,14 +84,14 @@ def _invalid(what: str) -> InvalidInput:
 
 
 def new_data_key(url: str) -> tuple[bytes, str]:
-    """Returns a new data key, and in base64 what KMS made of it."""
+    """Returns a new data key, and the same key encrypted by KMS, in base64."""
     parsed, key = parse_kms(url), os.urandom(KEY_BYTES)
     answer = _call(parsed, "encrypt", KeyId=parsed.key, Plaintext=key, **_context(parsed))
     return key, base64.b64encode(answer["CiphertextBlob"]).decode()
 
 
 def data_key(url: str, encrypted: str) -> bytes:
-    """Returns the data key that KMS decrypts. Raises Refused where it does not, Corrupt for anything that is not a
+    """Returns the data key that KMS decrypts. Raises Refused where KMS refuses, Corrupt for a value that is not a
     key."""
     parsed = parse_kms(url)
     try:
@@ -99,7 +100,7 @@ def data_key(url: str, encrypted: str) -> bytes:
         blob = b""
     if not blob:
         raise Corrupt("`encryptedkey` is not base64", where="encryptedkey", remedy="restore Pulumi.STACK.yaml")
-    # the key of an alias may be another one by now, and KMS knows by which one this was encrypted
+    # the alias may now have another key; KMS knows the key that encrypted this value
     which = {} if parsed.is_alias else {"KeyId": parsed.key}
     key: bytes = _call(parsed, "decrypt", CiphertextBlob=blob, **which, **_context(parsed))["Plaintext"]
     if len(key) != KEY_BYTES:

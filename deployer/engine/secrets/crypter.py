@@ -17,7 +17,8 @@ class WrongKey(Refused):
 
 
 class Crypter:
-    """Values under one key. Each value that is encrypted gets a nonce of its own, so equal values do not look alike."""
+    """Encryption and decryption with one key. Each encrypted value gets its own nonce, so equal values have different
+    ciphertexts."""
 
     def __init__(self, key: bytes) -> None:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -30,7 +31,8 @@ class Crypter:
         return f"v1:{base64.b64encode(nonce).decode()}:{base64.b64encode(cipher).decode()}"
 
     def decrypt(self, text: str) -> str:
-        """Raises Corrupt for text that is not a ciphertext, WrongKey for one of another key."""
+        """Decrypts a value. Raises Corrupt for text that is not a ciphertext, WrongKey for a ciphertext of another
+        key."""
         from cryptography.exceptions import InvalidTag
 
         parts = text.split(":")

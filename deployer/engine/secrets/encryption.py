@@ -1,6 +1,7 @@
-"""A stack's secrets: encrypted in its state and configuration, and decrypted by runs that change something.
+"""A stack's secrets.
 
-Previews decrypt nothing. In them a stored secret is *sealed*: `{SIG: SECRET, "ciphertext": …}`, as the state stores it.
+They are encrypted in its state and configuration, and decrypted by runs that change something. Previews decrypt
+nothing: there a stored secret is *sealed*, `{SIG: SECRET, "ciphertext": …}`, as the state stores it.
 """
 
 from __future__ import annotations
@@ -24,14 +25,13 @@ from deployer.engine.values.values import BLINDED, SECRET, SIG, contains_secret
 from deployer.errors import Corrupt, InvalidInput, Refused
 from deployer.platform.text import masking
 
-#: Where a value is: the URN of its resource, then `inputs` or `outputs`, then the way to it.
+#: the place of a value: the URN of its resource, then `inputs` or `outputs`, then the path to the value
 Place = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
 class StackKeys:
-    """The key in a stack's configuration: which `provider`, and the key once there is one. `save` keeps a
-    key that had to be made."""
+    """The key in a stack's configuration: its `provider`, and the key once it exists. `save` stores a new key."""
 
     provider: str = PASSPHRASE
     configured: Keeper | None = None
@@ -39,9 +39,10 @@ class StackKeys:
 
 
 class Secrets:
-    """The secrets of a run. The key is asked for when there is something to hide or to reveal, and not before.
+    """The secrets of a run.
 
-    `recorded` is the key of the checkpoint; it differs from the configured one after the stack's key was changed.
+    The key is read only when there is a value to encrypt or decrypt. `recorded` is the key of the checkpoint; it
+    differs from the configured key after the stack's key was changed.
     """
 
     def __init__(
@@ -52,21 +53,21 @@ class Secrets:
         sealed: bool = False,
         crypters: Mapping[Keeper, Crypter] | None = None,
     ) -> None:
-        """`sealed`: nothing is decrypted. `crypters` are of keys that are open already."""
+        """`sealed`: nothing is decrypted. `crypters` belong to keys that are open already."""
         self._keys, self._configured, self._recorded = keys, keys.configured, recorded
         self.sealed = sealed
         self._given = frozenset(crypters or ())
         self._crypters: dict[Keeper, Crypter] = dict(crypters or {})
-        self._kept: dict[tuple[Place, str], str] = {}  #: ciphertext by place and plain text
+        self._kept: dict[tuple[Place, str], str] = {}  #: ciphertexts by place and plain text
 
     @property
     def keeper(self) -> Keeper | None:
-        """The key that goes into the checkpoint; None while nothing was ever secret."""
+        """The key to store in the checkpoint; None while the stack never had a secret."""
         return self._configured or self._recorded
 
     @property
     def is_moved(self) -> bool:
-        """Returns whether secrets of the checkpoint have another key than those that are stored from now on."""
+        """Returns whether secrets of the checkpoint have a different key than newly stored ones."""
         return None not in (self._configured, self._recorded) and self._configured != self._recorded
 
     @property
@@ -76,7 +77,7 @@ class Secrets:
         return self._configured is None and self._keys.provider != PASSPHRASE and by_passphrase
 
     def require(self) -> None:
-        """Makes sure that secrets can be kept, before there is one to lose; makes the key when there is none."""
+        """Checks that secrets can be stored, before a secret could be lost; makes the key when there is none."""
         self._storing()
 
     def decrypt_config(self, text: str, name: str) -> str:
@@ -93,11 +94,11 @@ class Secrets:
         return plain
 
     def encrypt(self, value: Any) -> str:
-        """Raises Refused where the key cannot be had, or is known to everyone."""
+        """Encrypts a value. Raises Refused where the key is not available, or is known to everyone."""
         return self._storing().encrypt(json.dumps(value, separators=(",", ":")))
 
     def reveal(self, value: Any, place: Place) -> Any:
-        """Returns a stored property value with its secrets decrypted; as it is where nothing is decrypted."""
+        """Returns a stored property value with its secrets decrypted; unchanged where nothing is decrypted."""
         return self._reveal(value, place) if contains_secret(value) else value
 
     def _reveal(self, value: Any, place: Place) -> Any:
@@ -126,8 +127,8 @@ class Secrets:
         return {SIG: SECRET, "value": revealed}
 
     def hide(self, value: Any, place: Place) -> Any:
-        """Returns a property value in its stored form. A secret that stayed the same at its place keeps its ciphertext,
-        and no other has that: equal secrets do not look alike."""
+        """Returns a property value in its stored form. A secret that is unchanged at its place keeps its ciphertext. No
+        other secret has this ciphertext, so equal secrets are not recognizable."""
         return self._hide(value, place) if contains_secret(value) else value
 
     def _hide(self, value: Any, place: Place) -> Any:
@@ -149,7 +150,7 @@ class Secrets:
         return self._kept[key]
 
     def _decrypted(self, ciphertext: str) -> Any:
-        # the two differ when the stack's key was changed; a journal is already written with the new one
+        # the two keys differ when the stack's key was changed; a journal is already written with the new one
         keepers = [each for each in dict.fromkeys((self._recorded, self._configured)) if each is not None]
         if not keepers:
             raise Corrupt("the state has secrets but no key", remedy="restore Pulumi.STACK.yaml or the state's .bak")
@@ -158,7 +159,7 @@ class Secrets:
             try:
                 return _parsed(self._crypter(keeper).decrypt(ciphertext))
             except Refused as error:
-                # a key that cannot be had says more than that the other one did not fit
+                # the error for an unavailable key is more useful than the one for a wrong key
                 refusal = error if refusal is None or isinstance(refusal, WrongKey) else refusal
         assert refusal is not None  # noqa: S101 -- there was a keeper
         raise refusal
@@ -168,7 +169,7 @@ class Secrets:
         if keeper is None or self._is_new_provider:
             keeper, crypter = new_keeper(self._keys.provider)
             self._configured, self._crypters[keeper] = keeper, crypter
-            self._kept.clear()  # what is kept has the former key
+            self._kept.clear()  # the stored ciphertexts have the former key
             self._keys.save(keeper)
         if keeper not in self._given:
             self._refuse_unconfigured(keeper)
@@ -176,8 +177,8 @@ class Secrets:
         return self._crypter(keeper)
 
     def _refuse_unconfigured(self, keeper: Keeper) -> None:
-        """Raises Refused for a key in KMS that only the state names: a writer of the state could name one of their
-        own, and read what is stored with it. A passphrase has its own proof."""
+        """Raises Refused for a key in KMS that only the state names: a writer of the state could name a key of their
+        own, and read the secrets that are stored with it. A passphrase is checked by its salt."""
         if isinstance(keeper, ByKms) and self._configured is None:
             raise Refused(
                 f"the state's secrets are kept by {keeper.url}, and the stack's configuration does not name that key",
@@ -207,7 +208,7 @@ def remember_all(value: Any, place: Place) -> None:
 
 
 def remember(value: Any, place: Place) -> None:
-    """Masks what is secret at a place from now on, in all that is printed and kept."""
+    """Masks the secret at a place in all later output and stored texts."""
     where = ".".join(map(str, place[2:]))
     urn = str(place[0]).rpartition("::")[2]
     masking.current().add(_plain(value), f"the secret {where} of {urn}" if where else f"a secret of {urn}")

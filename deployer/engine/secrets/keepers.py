@@ -1,4 +1,4 @@
-"""The keepers of the key of a stack's secrets, in the forms that `Pulumi.STACK.yaml` and checkpoints have."""
+"""The keepers of the key of a stack's secrets, in the forms of `Pulumi.STACK.yaml` and of checkpoints."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class ByPassphrase:
 
 @dataclass(frozen=True, slots=True)
 class ByKms:
-    """A data key that KMS has encrypted: the URL of KMS's key (`secretsprovider`), and in base64 what it made of the
-    data key (`encryptedkey`)."""
+    """A data key that KMS has encrypted: the URL of KMS's key (`secretsprovider`), and the encrypted data key in base64
+    (`encryptedkey`)."""
 
     url: str
     encrypted_key: str
@@ -37,9 +37,9 @@ Keeper = ByPassphrase | ByKms
 
 
 def keeper_of_config(document: Mapping[str, Any], where: object) -> tuple[str, Keeper | None]:
-    """Returns the `secretsprovider` of a stack's configuration, and the keeper once there is one.
+    """Returns the `secretsprovider` of a stack's configuration, and the keeper once it exists.
 
-    Raises Refused for providers that only the Pulumi CLI has.
+    Raises Refused for providers that only the Pulumi CLI supports.
     """
     provider = str(document.get("secretsprovider") or "")
     if provider.startswith(f"{SCHEME}:"):
@@ -58,8 +58,8 @@ def keeper_of_config(document: Mapping[str, Any], where: object) -> tuple[str, K
 
 
 def keeper_of_deployment(deployment: Mapping[str, Any] | None) -> Keeper | None:
-    """Returns what a deployment's secrets were encrypted by; None where it has no secret. Raises Refused and
-    Corrupt."""
+    """Returns the keeper of the key that encrypted a deployment's secrets; None where it has no secret. Raises Refused
+    and Corrupt."""
     provider = (deployment or {}).get("secrets_providers") or {}
     if not isinstance(provider, Mapping):
         raise Corrupt("the state's secrets provider cannot be read", where="secrets_providers", remedy="restore it")
@@ -88,7 +88,7 @@ def as_state(keeper: Keeper) -> dict[str, Any]:
 
 
 def as_config(keeper: Keeper) -> dict[str, str]:
-    """Returns the keys of `Pulumi.STACK.yaml`, those that are not to be there empty."""
+    """Returns the keys of `Pulumi.STACK.yaml`; keys that are to be removed are empty."""
     match keeper:
         case ByPassphrase(salt=salt):
             return {"secretsprovider": "", "encryptedkey": "", "encryptionsalt": salt}
@@ -97,7 +97,7 @@ def as_config(keeper: Keeper) -> dict[str, str]:
 
 
 def open_keeper(keeper: Keeper) -> Crypter:
-    """Returns the crypter of what is there. Raises Refused where the key cannot be had."""
+    """Returns the crypter of an existing key. Raises Refused where the key is not available."""
     match keeper:
         case ByPassphrase(salt=salt):
             return open_salt(salt)
@@ -108,7 +108,8 @@ def open_keeper(keeper: Keeper) -> Crypter:
 def new_keeper(provider: str, variable: str = VARIABLE) -> tuple[Keeper, Crypter]:
     """Returns a new key of a stack; a passphrase is in the environment's `variable`.
 
-    Raises Refused for an empty passphrase, for a provider that only the Pulumi CLI has, or where the key cannot be had.
+    Raises Refused for an empty passphrase, for a provider that only the Pulumi CLI supports, or where the key is not
+    available.
     """
     if provider.startswith(f"{SCHEME}:"):
         key, encrypted = new_data_key(provider)
@@ -125,6 +126,6 @@ def new_keeper(provider: str, variable: str = VARIABLE) -> tuple[Keeper, Crypter
 
 
 def refuse_storing(keeper: Keeper) -> None:
-    """Raises Refused where what is stored with this key could be decrypted by everyone."""
+    """Raises Refused where everyone could decrypt values that are stored with this key."""
     if isinstance(keeper, ByPassphrase):
         refuse_empty(passphrase())

@@ -1,7 +1,7 @@
 """Keys by passphrase, byte for byte as the Pulumi CLI makes them.
 
 The key is PBKDF2-HMAC-SHA256 of the passphrase (1,000,000 rounds) over an 8-byte salt. The stack's `encryptionsalt` is
-`v1:SALT:` followed by the word "pulumi" encrypted with it, which is how a wrong passphrase is noticed.
+`v1:SALT:` followed by the word "pulumi" encrypted with it, which detects a wrong passphrase.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from deployer.errors import Corrupt, InvalidInput, Refused
 from deployer.platform.text import masking
 
 VARIABLE, FILE_VARIABLE = "PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"
-NEW_VARIABLE = "DEPLOYER_NEW_PASSPHRASE"  #: the passphrase that `stack change-secrets-provider` changes to
+NEW_VARIABLE = "DEPLOYER_NEW_PASSPHRASE"  #: the new passphrase for `stack change-secrets-provider`
 EMPTY_VARIABLE = "DEPLOYER_ALLOW_EMPTY_PASSPHRASE"  #: 1: secrets may be stored that everyone can decrypt
 _ROUNDS = 1_000_000
 _PROOF = "pulumi"
@@ -30,7 +30,8 @@ def _key(phrase: str, salt: bytes) -> bytes:
 
 
 def open_salt(salt: str) -> Crypter:
-    """Returns the crypter of a stack's `encryptionsalt`, by the passphrase of the environment; refuses a wrong one."""
+    """Returns the crypter of a stack's `encryptionsalt`, by the passphrase of the environment. Raises Refused for a
+    wrong passphrase."""
     for phrase in _phrases():
         if (found := crypter_of(phrase, salt)) is not None:
             return found
@@ -89,9 +90,9 @@ def passphrase() -> str:
 
 
 def refuse_empty(phrase: str, variable: str = VARIABLE) -> None:
-    """Raises Refused for an empty passphrase, with which everyone can decrypt what is stored, unless it is allowed.
+    """Raises Refused for an empty passphrase, with which everyone can decrypt the stored values, unless it is allowed.
 
-    A secret of a pipeline that does not exist is an empty text there.
+    A pipeline gives an empty text for a secret that does not exist.
     """
     if phrase.strip() or os.environ.get(EMPTY_VARIABLE) == "1":
         return
@@ -104,8 +105,8 @@ def refuse_empty(phrase: str, variable: str = VARIABLE) -> None:
 
 
 def _phrases() -> Iterator[str]:
-    """Yields the passphrase, and the new one while a stack's passphrase is changed: a change that was interrupted
-    leaves both."""
+    """Yields the passphrase, and the new one while a stack's passphrase is changed: an interrupted change leaves values
+    of both."""
     yield passphrase()
     if (new := os.environ.get(NEW_VARIABLE)) is not None:
         yield new

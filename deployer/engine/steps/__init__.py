@@ -1,4 +1,4 @@
-"""Steps of one run: what becomes of each resource, in which order.
+"""Steps of one run: the operation for each resource, and their order.
 
 `deployer.engine.embedded` and `deployer.engine.program` may import it.
 """

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from deployer.engine.interfaces.engine import Diagnostic
-from deployer.engine.interfaces.provider import Diffed
-from deployer.engine.providers.registry import Configured
+from deployer.engine.interfaces.provider import InputsDiff
+from deployer.engine.providers.registry import ConfiguredProvider
 from deployer.engine.providers.sealed import not_compared
 from deployer.engine.steps.run import Run
 from deployer.engine.values.goal import Goal
@@ -23,20 +23,20 @@ _REPLACING: Mapping[DiffKind, DiffKind] = {"add": "add-replace", "delete": "dele
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`keys` are the properties that force a replacement."""
+    """The decision for a resource. `keys` are the properties that force a replacement."""
 
     op: Literal["same", "update", "replace"]
     detailed: Mapping[str, DiffKind] = field(default_factory=dict)
     keys: tuple[str, ...] = ()
     stables: tuple[str, ...] = ()
     delete_before_replace: bool = False
-    not_compared: tuple[str, ...] = ()  #: secrets of which a preview does not know whether they change
+    not_compared: tuple[str, ...] = ()  #: secrets for which it is unknown in a preview whether they change
 
     def details(self) -> dict[str, Any]:
         return {"detailed_diff": self.detailed, "replace_keys": self.keys, "not_compared": self.not_compared}
 
 
-def judge(run: Run, goal: Goal, old: ResourceState, new: ResourceState, provider: Configured) -> Verdict:
+def judge(run: Run, goal: Goal, old: ResourceState, new: ResourceState, provider: ConfiguredProvider) -> Verdict:
     for option, urns in (("replaceWith", new.replace_with), ("deletedWith", (new.deleted_with,))):
         if any(urn in run.replaced for urn in urns):
             return Verdict("replace", keys=(option,))
@@ -63,23 +63,23 @@ def judge(run: Run, goal: Goal, old: ResourceState, new: ResourceState, provider
 
 
 def compared(
-    provider: Configured, old: ResourceState, new_inputs: Properties, ignore_changes: tuple[str, ...]
-) -> Diffed:
+    provider: ConfiguredProvider, old: ResourceState, new_inputs: Properties, ignore_changes: tuple[str, ...]
+) -> InputsDiff:
     """Returns the provider's diff, or a comparison of inputs where it leaves that to the engine."""
     diffed = provider.client.diff(old.urn, old.id, old.inputs, old.outputs, new_inputs, ignore_changes)
     if diffed.changes is not None:
         return diffed
     if diffed.detailed or diffed.replaces or diffed.diffs:
-        return Diffed(
+        return InputsDiff(
             True, diffed.replaces, diffed.stables, diffed.delete_before_replace, diffed.diffs, diffed.detailed
         )
     kinds: dict[str, Any] = changed_keys(old.inputs, new_inputs)
     for path in ignore_changes:
         kinds.pop(path, None)
-    return Diffed(bool(kinds), stables=diffed.stables, diffs=tuple(kinds), detailed=kinds)
+    return InputsDiff(bool(kinds), stables=diffed.stables, diffs=tuple(kinds), detailed=kinds)
 
 
-def verdict_of(diffed: Diffed, replace_on_changes: tuple[str, ...], unready: bool) -> Verdict:
+def verdict_of(diffed: InputsDiff, replace_on_changes: tuple[str, ...], unready: bool) -> Verdict:
     if not diffed.changes:
         return Verdict("update" if unready else "same", stables=diffed.stables)
     detailed = dict(diffed.detailed) or dict.fromkeys(diffed.diffs, "update")
@@ -96,7 +96,7 @@ def verdict_of(diffed: Diffed, replace_on_changes: tuple[str, ...], unready: boo
 
 
 def provider_moved(run: Run, old: ResourceState, new: ResourceState) -> bool:
-    """Returns whether the provider is another one in a way that its resources do not survive."""
+    """Returns whether the provider changed in a way that forces its resources to be replaced."""
     if old.provider == new.provider:
         return False
     if not old.provider or not new.provider:

@@ -1,4 +1,4 @@
-"""Deleting what the program does not register any more, dependents before what they depend on."""
+"""Deletes resources that the program no longer registers; dependents come first."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Keyed = tuple[str, ResourceState]
 
 
 def delete_unseen(run: Run, is_seen: Callable[[str], bool]) -> None:
-    """Deletes every resource of the state that is left over: no longer registered, or replaced.
+    """Deletes every resource of the state that is no longer registered or was replaced.
 
-    What is protected, what a protected or failed resource needs, and what is not among the targets stays; a
-    protected one is a failure.
+    Protected resources, resources that a protected or failed resource needs, and resources outside the targets stay. A
+    protected resource is a failure.
     """
     items = list(run.snapshot.items())
     doomed: dict[str, ResourceState] = {}
@@ -56,7 +56,8 @@ def delete_unseen(run: Run, is_seen: Callable[[str], bool]) -> None:
 
 
 def _needed(kept: Iterable[ResourceState], doomed: dict[str, ResourceState]) -> set[str]:
-    """Returns keys of doomed resources that something needs which stays, directly or through others."""
+    """Returns the keys of resources that cannot be deleted because a resource that stays needs them, directly or
+    through others."""
     by_urn: dict[str, list[str]] = {}
     for key, state in doomed.items():
         by_urn.setdefault(state.urn, []).append(key)
@@ -71,7 +72,7 @@ def _needed(kept: Iterable[ResourceState], doomed: dict[str, ResourceState]) -> 
 
 
 def _in_parallel(run: Run, doomed: dict[str, ResourceState]) -> None:
-    """Deletes each resource as soon as everything doomed that needs it is gone."""
+    """Deletes each resource as soon as all its dependents are deleted."""
     by_urn: dict[str, list[str]] = {}
     for key, state in doomed.items():
         by_urn.setdefault(state.urn, []).append(key)
@@ -96,7 +97,7 @@ def _in_parallel(run: Run, doomed: dict[str, ResourceState]) -> None:
             for future in finished:
                 key = running.pop(future)
                 if not future.result():
-                    continue  # what it needs stays: it is still there
+                    continue  # its dependencies stay, because the resource still exists
                 for other in needs[key]:
                     dependents[other] -= 1
                     if dependents[other] == 0:
@@ -105,7 +106,7 @@ def _in_parallel(run: Run, doomed: dict[str, ResourceState]) -> None:
 
 
 def _delete(run: Run, key: str, state: ResourceState) -> bool:
-    """Deletes one resource and says whether it is gone."""
+    """Deletes one resource, and returns whether it was deleted."""
     if not state.custom or is_provider_type(state.type):
         run.end(None, drop=(key,), settles="" if state.delete else state.urn)
         return True

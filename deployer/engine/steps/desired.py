@@ -52,7 +52,7 @@ def unready(new: ResourceState, failure: InitFailed) -> ResourceState:
 
 
 def refuse_unknown(new: ResourceState) -> None:
-    """Raises `ProviderFailed`: outside a preview a provider is never given what is unknown."""
+    """Raises `ProviderFailed` for unknown values: outside a preview a provider never gets them."""
     unknown = sorted(name for name, value in new.inputs.items() if contains_unknown(value))
     if unknown:
         raise ProviderFailed(f"these inputs are still unknown: {', '.join(unknown)}")

@@ -1,24 +1,24 @@
-"""Import and read: resources that exist already and come under the stack, or are only looked at."""
+"""Import and read: existing resources that the stack takes over, or only reads."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from deployer.engine.interfaces.provider import ProviderFailed
-from deployer.engine.providers.registry import Configured
+from deployer.engine.providers.registry import ConfiguredProvider
 from deployer.engine.steps.desired import made_from
 from deployer.engine.steps.run import Run, operation
-from deployer.engine.values.goal import Goal, Registered
+from deployer.engine.values.goal import Goal, RegistrationAnswer
 from deployer.engine.values.resource import ResourceState
 from deployer.engine.values.values import keep_secrecy
 
 
 def import_resource(
-    run: Run, goal: Goal, key: str, old: ResourceState | None, new: ResourceState, provider: Configured
+    run: Run, goal: Goal, key: str, old: ResourceState | None, new: ResourceState, provider: ConfiguredProvider
 ) -> tuple[str, ResourceState]:
-    """Reads what `import_` names into the state; the caller then compares it with the program.
+    """Reads the resource that `import_` names into the state; the caller then compares it with the program.
 
-    A resource that had the name before is left to be deleted. Returns the key and state of what was imported.
+    A resource that had the name before is deleted later. Returns the key and state of the imported resource.
     """
     run.record(operation(new, "import", old))
     with run.step(new.urn, "import") as timer:
@@ -45,8 +45,8 @@ def import_resource(
     return imported_key, found
 
 
-def read_resource(run: Run, goal: Goal, urn: str, id_: str, key: str, old: ResourceState | None) -> Registered:
-    """`Resource.get(…)`: reads a resource that the stack does not own, and keeps it in the state as external."""
+def read_resource(run: Run, goal: Goal, urn: str, id_: str, key: str, old: ResourceState | None) -> RegistrationAnswer:
+    """Reads a resource that the stack does not own (`Resource.get(…)`), and stores it in the state as external."""
     provider = run.provider_of(goal.provider)
     state = ResourceState(
         urn=urn,
@@ -62,7 +62,7 @@ def read_resource(run: Run, goal: Goal, urn: str, id_: str, key: str, old: Resou
     )
     with run.step(urn, "read") as timer:
         if not provider.known:
-            return Registered(urn)
+            return RegistrationAnswer(urn)
         live = provider.client.read(urn, id_, goal.inputs, goal.inputs)
         if not live.id:
             raise ProviderFailed(f"there is nothing with the id {id_!r} to read")
@@ -70,8 +70,8 @@ def read_resource(run: Run, goal: Goal, urn: str, id_: str, key: str, old: Resou
         run.record(operation(state, "read", old))
         if old is None or old.external or old.id == live.id:
             run.end(None, add=state, drop=(key,) if key else (), settles=urn)
-        else:  # it was the stack's own and is another one now: the old one is to be deleted
+        else:  # the stack owned another resource of this name, which is to be deleted
             run.replaced.add(urn)
             run.end(None, add=state, put={key: replace(old, delete=True)}, settles=urn)
         timer.outputs = state.outputs
-    return Registered(urn, state.id, state.outputs)
+    return RegistrationAnswer(urn, state.id, state.outputs)

@@ -1,4 +1,5 @@
-"""Known secrets in values that are kept in clear: found, made secret where a resource has them, refused in outputs."""
+"""Finds known secrets in values that are stored in plain text. In resources they are made secret; in outputs they are
+refused."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ _Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """A secret in clear: the way to the text that holds it, and what the secret is called."""
+    """A secret in plain text: the path to the text that contains it, and the secret's name."""
 
     path: str
     name: str
@@ -25,13 +26,14 @@ class Leak:
 
 @dataclass(frozen=True, slots=True)
 class Leaks:
-    """Looks for secrets that are known in this run. `placeholders`: texts stand for secret configuration that a preview
-    did not decrypt."""
+    """Looks for secrets that are known in this run. `placeholders` are texts in the place of secret configuration that
+    a preview did not decrypt."""
 
     placeholders: bool = False
 
     def found(self, properties: Properties, *, parts: bool = True) -> list[Leak]:
-        """Returns the texts of properties, outside of secrets, that hold a known secret, or a part of one (`parts`)."""
+        """Returns the texts of properties, outside of secrets, that contain a known secret, or a part of one
+        (`parts`)."""
         texts = list(_texts(properties, ()))
         all_texts = [text for _, text in texts]
         if not self._is_placeholder("\0".join(all_texts)) and not masking.current().name_in_any(all_texts):
@@ -39,19 +41,19 @@ class Leaks:
         return [Leak(path_text(path), name) for path, text in texts if (name := self._name(text, parts=parts))]
 
     def hidden(self, properties: Properties) -> tuple[dict[str, Any], list[Leak]]:
-        """Returns the properties with such texts made secret, and which these were."""
+        """Returns the properties with such texts made secret, and the list of these texts."""
         leaks = self.found(properties)
         return (dict(properties) if not leaks else self._hide(properties)), leaks
 
     def kept(self, state: ResourceState) -> ResourceState:
-        """Returns the resource as it may be stored: what a provider gave in clear and holds a known secret is
+        """Returns the resource in the form to store: values from a provider that contain a known secret are made
         secret."""
         inputs, in_inputs = self.hidden(state.inputs)
         outputs, in_outputs = self.hidden(state.outputs)
         return replace(state, inputs=inputs, outputs=outputs) if in_inputs or in_outputs else state
 
     def refuse(self, what: str, properties: Properties, where: str) -> None:
-        """Raises Refused for the first property that holds a known secret in clear."""
+        """Raises Refused for the first property that contains a known secret in plain text."""
         for leak in self.found(properties, parts=False):
             raise Refused(
                 f"{what} {leak.path} holds the value of {leak.name} in clear, and would be stored without encryption",
@@ -60,7 +62,7 @@ class Leaks:
             )
 
     def refuse_name(self, name: str, where: str) -> None:
-        """Raises Refused for a resource whose name holds a known secret: names are in clear everywhere."""
+        """Raises Refused for a resource whose name contains a known secret: names are stored in plain text."""
         if known := self._name(name, parts=False):
             raise Refused(
                 f"the name of a resource holds the value of {known}", where=where, remedy="give it another name"
@@ -89,7 +91,7 @@ class Leaks:
 
 
 def _texts(value: Any, path: _Path) -> Iterator[tuple[_Path, str]]:
-    """Yields the texts in a value; those of secrets are none. Contents of assets and keys of mappings are texts too."""
+    """Yields the texts in a value, without those in secrets. Contents of assets and keys of mappings are texts too."""
     match value:
         case str():
             yield path, value

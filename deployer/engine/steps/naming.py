@@ -1,4 +1,4 @@
-"""URNs of a run: each claimed once, and the resource before found by URN or by alias."""
+"""URNs of a run. Each URN is registered once; the former resource is found by URN or by alias."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ class Names:
         self._run = run
         self.claimed: set[str] = set()
         self._aliased: dict[str, str] = {}  #: earlier URN → the one that took it over
-        self._alias_of: dict[str, str] = {}  #: the reverse: what children of the resource were named after
+        self._alias_of: dict[
+            str, str
+        ] = {}  #: the reverse: the former parent's name, which children of the resource have in their names
 
     def urn(self, type_: str, name: str, parent: str) -> str:
         return make_urn(self._run.settings.stack, self._run.settings.project, parent, type_, name)
@@ -44,7 +46,7 @@ class Names:
         return urn in self.claimed or urn in self._aliased
 
     def find_old(self, goal: Goal, urn: str) -> tuple[str, ResourceState | None]:
-        """`(key, state)` of the resource before; `("", None)` when there was none."""
+        """Returns `(key, state)` of the former resource; `("", None)` when there was none."""
         with self._run.lock:
             if urn in self._run.olds:
                 return self._run.olds[urn]
@@ -87,7 +89,8 @@ class Names:
         )
 
     def _inherited(self, type_: str, name: str, parent: str, parent_alias: str) -> str:
-        """Returns a child's earlier URN when its parent was renamed: names made of the parent's name change with it."""
+        """Returns a child's earlier URN when its parent was renamed: names that contain the parent's name change
+        too."""
         if name.startswith(name_of(parent)):
             name = name_of(parent_alias) + name.removeprefix(name_of(parent))
         return self.urn(type_, name, parent_alias)

@@ -1,4 +1,4 @@
-"""Provider resources: those that the program registers, and the default ones that resources without get."""
+"""Provider resources: those that the program registers, and default providers for resources without a provider."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from deployer.engine.interfaces.provider import ProviderFailed
 from deployer.engine.project.config import StackConfig
 from deployer.engine.steps.naming import Names
 from deployer.engine.steps.run import Run, operation
-from deployer.engine.values.goal import Goal, Registered
+from deployer.engine.values.goal import Goal, RegistrationAnswer
 from deployer.engine.values.resource import ResourceState
 from deployer.engine.values.urns import PROVIDER_PREFIX, name_of, package_of, provider_reference
 from deployer.engine.values.values import UNKNOWN, same, secret
@@ -28,8 +28,8 @@ class ProviderSteps:
         self._lock = threading.Lock()
 
     def default_reference(self, type_: str, version: str, url: str) -> str:
-        """Returns the reference of the default provider of a type's package; registers it when it is asked for
-        first."""
+        """Returns the reference of the default provider of a type's package; registers the provider on the first
+        call."""
         package = package_of(type_)
         if any(hidden for _, hidden in self._config.of_package(package).values()):
             self._run.require_secrets()
@@ -58,7 +58,7 @@ class ProviderSteps:
             return ProviderFailed(f"its provider failed: {self._run.failures[registered.urn]}")
         return provider_reference(registered.urn, registered.id or UNKNOWN)
 
-    def register(self, goal: Goal) -> Registered:
+    def register(self, goal: Goal) -> RegistrationAnswer:
         run = self._run
         run.refuse_when_stopping()
         urn = self._names.claim(goal)
@@ -67,9 +67,9 @@ class ProviderSteps:
             return self._register(goal, urn, key, old)
         except ProviderFailed as failure:
             run.fail(urn, "update" if old else "create", str(failure))
-            return Registered(urn, failed=True)
+            return RegistrationAnswer(urn, failed=True)
 
-    def _register(self, goal: Goal, urn: str, key: str, old: ResourceState | None) -> Registered:
+    def _register(self, goal: Goal, urn: str, key: str, old: ResourceState | None) -> RegistrationAnswer:
         run = self._run
         checked = run.providers.check_config(urn, goal.type, old.inputs if old else {}, goal.inputs)
         if checked.failures:
@@ -102,10 +102,10 @@ class ProviderSteps:
             run.end(None, add=new, put={key: replace(old, delete=True)})
         else:
             run.end(None, add=new, drop=(key,) if key else ())
-        return Registered(urn, id_, new.outputs)
+        return RegistrationAnswer(urn, id_, new.outputs)
 
     def _decide(self, new: ResourceState, old: ResourceState | None) -> tuple[Any, str]:
-        """Returns what happens to the provider resource, and its id; a new one has none in a preview."""
+        """Returns the operation on the provider resource, and its id; a new one has no id in a preview."""
         fresh = "" if self._run.settings.dry_run else str(uuid.uuid4())
         if old is None:
             return "create", fresh
@@ -117,7 +117,7 @@ class ProviderSteps:
 
 
 def engine_inputs(inputs: Mapping[str, Any], version: str, url: str) -> dict[str, Any]:
-    """Returns a provider resource's inputs with the plugin's version and origin, where Pulumi keeps them."""
+    """Returns a provider resource's inputs with the plugin's version and origin, where Pulumi stores them."""
     more: dict[str, Any] = dict(inputs)
     if version:
         more["version"] = version

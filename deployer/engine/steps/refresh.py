@@ -1,4 +1,4 @@
-"""Refreshing: reading every resource from its provider, before anything is compared."""
+"""Refreshes a stack: reads every resource from its provider, before anything is compared."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from deployer.errors import DeployerError, EngineFailed
 
 
 def refresh_all(run: Run) -> None:
-    """Brings the snapshot to what the providers find; what is gone leaves it. Drift goes into `run.drift`.
+    """Updates the snapshot to the providers' answers, and removes resources that no longer exist.
 
-    Resources of which `run.refreshed` has an answer are not read.
-    Raises `EngineFailed` naming every resource that could not be read; what was read before is kept.
+    Drift is added to `run.drift`. Resources with an answer in `run.refreshed` are not read. Raises `EngineFailed`
+    naming every resource that could not be read; earlier answers are kept.
     """
     items = [
         (key, state)

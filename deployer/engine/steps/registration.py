@@ -1,9 +1,9 @@
-"""Registering resources: from a goal of the program to the step that makes it so.
+"""Registers resources: from a goal of the program to the step that reaches the goal.
 
-The rules are those of Pulumi's step generator (`pkg/resource/deploy/step_generator.go`): the resource before is
-found by URN, then by alias; the provider checks the inputs; a provider's diff, `replace_on_changes` and
-replacement triggers decide between same, update and replace; a replacement is created before the old one is deleted
-unless the provider or `delete_before_replace` wants it the other way round.
+The rules are those of Pulumi's step generator (`pkg/resource/deploy/step_generator.go`): the former resource is found
+by URN, then by alias; the provider checks the inputs; a provider's diff, `replace_on_changes` and replacement triggers
+decide between same, update and replace; a replacement is created before the old resource is deleted, unless the
+provider or `delete_before_replace` requires the reverse.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from deployer.engine.interfaces.engine import Diagnostic, Op
 from deployer.engine.interfaces.provider import InitFailed, Live, ProviderFailed
-from deployer.engine.providers.registry import Configured
+from deployer.engine.providers.registry import ConfiguredProvider
 from deployer.engine.steps.decide import Verdict, judge
 from deployer.engine.steps.desired import desired, made_from, refuse_unknown, timeout_of, unready
 from deployer.engine.steps.importing import import_resource
@@ -24,7 +24,7 @@ from deployer.engine.steps.pending_operations import RESOLVE, UNFINISHED, adopt_
 from deployer.engine.steps.replacing import delete_before_replacing
 from deployer.engine.steps.run import Run, operation
 from deployer.engine.steps.scheduling import Postponed, leave_program_thread
-from deployer.engine.values.goal import Goal, Registered
+from deployer.engine.values.goal import Goal, RegistrationAnswer
 from deployer.engine.values.property_paths import with_old_values
 from deployer.engine.values.resource import ResourceState
 from deployer.engine.values.urns import STACK_TYPE, split_reference
@@ -32,7 +32,7 @@ from deployer.engine.values.values import keep_secrecy, same
 
 
 class StepFailure(Exception):
-    """A step could not be carried out; the run continues with what does not depend on it."""
+    """A step failed; the run continues with resources that do not depend on it."""
 
 
 class Registrar:
@@ -41,26 +41,29 @@ class Registrar:
     def __init__(self, run: Run, names: Names) -> None:
         self._run, self._names = run, names
 
-    def register(self, goal: Goal) -> Registered:
-        """Raises `EngineFailed` when the registration itself is wrong (a URN twice); a failed step is an answer."""
+    def register(self, goal: Goal) -> RegistrationAnswer:
+        """Registers a resource. Raises `EngineFailed` when the registration itself is wrong (a URN twice); a failed
+        step is part of the answer."""
         run = self._run
         urn = self._names.claim(goal)
         key, old = self._names.find_old(goal, urn)
         if not run.is_target(urn) and goal.type != STACK_TYPE:
-            return self._untouched(urn, key, old)  # whatever failed that it needs
+            return self._untouched(urn, key, old)  # even if one of its dependencies failed
         if blocker := self._blocker(goal):
             run.fail(urn, "same" if old else "create", f"skipped, because {blocker}", skipped=True)
-            return Registered(urn, failed=True)
+            return RegistrationAnswer(urn, failed=True)
         new = desired(goal, urn, old)
 
-        def decide() -> Registered:
+        def decide() -> RegistrationAnswer:
             if not goal.custom:
                 return self._component(goal, key, old, new)
             return self._custom(goal, key, old, new, run.provider_of(goal.provider))
 
         return self._attempt(urn, old, decide)
 
-    def _attempt(self, urn: str, old: ResourceState | None, step: Callable[[], Registered]) -> Registered:
+    def _attempt(
+        self, urn: str, old: ResourceState | None, step: Callable[[], RegistrationAnswer]
+    ) -> RegistrationAnswer:
         try:
             return step()
         except Postponed as postponed:
@@ -68,7 +71,7 @@ class Registrar:
             raise Postponed(lambda: self._attempt(urn, old, rest)) from None
         except (StepFailure, ProviderFailed) as failure:
             self._run.fail(urn, _op_of(self._run, urn, old), str(failure))
-            return Registered(urn, failed=True)
+            return RegistrationAnswer(urn, failed=True)
 
     def _needed(self, goal: Goal) -> set[str]:
         needed = {*goal.dependencies, goal.parent, *(u for urns in goal.property_dependencies.values() for u in urns)}
@@ -77,7 +80,7 @@ class Registrar:
         return needed
 
     def _blocker(self, goal: Goal) -> str:
-        """Returns why the resource cannot be looked at: the first of what it needs that failed or was left out."""
+        """Returns why the resource cannot be registered: the first dependency that failed or was left out."""
         run = self._run
         if not run.failures and not run.left_out:
             return ""
@@ -85,9 +88,9 @@ class Registrar:
         left_out = sorted(self._needed(goal) & run.left_out)
         return f"{failed[0]} failed" if failed else f"{left_out[0]} is not among the targets" if left_out else ""
 
-    # --- components and resources that the targets leave out
+    # --- components, and resources outside the targets
 
-    def _component(self, goal: Goal, key: str, old: ResourceState | None, new: ResourceState) -> Registered:
+    def _component(self, goal: Goal, key: str, old: ResourceState | None, new: ResourceState) -> RegistrationAnswer:
         run = self._run
         if old is None or old.custom:
             if old is not None:
@@ -102,20 +105,20 @@ class Registrar:
             run.record(operation(new, "update", old))
             with run.step(new.urn, "update"):
                 run.end(None, add=new, drop=(key,))
-        return Registered(new.urn, "", new.outputs)
+        return RegistrationAnswer(new.urn, "", new.outputs)
 
-    def _untouched(self, urn: str, key: str, old: ResourceState | None) -> Registered:
+    def _untouched(self, urn: str, key: str, old: ResourceState | None) -> RegistrationAnswer:
         if old is None:
             self._run.left_out.add(urn)
-            return Registered(urn, failed=True)
+            return RegistrationAnswer(urn, failed=True)
         self._run.end(None, keep=key)
-        return Registered(urn, old.id, old.outputs)
+        return RegistrationAnswer(urn, old.id, old.outputs)
 
     # --- custom resources
 
     def _custom(
-        self, goal: Goal, key: str, old: ResourceState | None, new: ResourceState, provider: Configured
-    ) -> Registered:
+        self, goal: Goal, key: str, old: ResourceState | None, new: ResourceState, provider: ConfiguredProvider
+    ) -> RegistrationAnswer:
         run = self._run
         imported = goal.import_id and (old is None or old.external or (old.import_id or old.id) != goal.import_id)
         if imported:
@@ -131,19 +134,19 @@ class Registrar:
         if verdict.op == "same":
             stable = replace(new, id=old.id, outputs=old.outputs)
             self._same(key, old, stable, announce=not imported, not_compared=verdict.not_compared)
-            return Registered(new.urn, old.id, old.outputs, verdict.stables)
+            return RegistrationAnswer(new.urn, old.id, old.outputs, verdict.stables)
         return self._change(goal, provider, key, old, new, verdict, "import" if imported else "update")
 
     def _create_fresh(
-        self, goal: Goal, provider: Configured, key: str, old: ResourceState | None, new: ResourceState
-    ) -> Registered:
+        self, goal: Goal, provider: ConfiguredProvider, key: str, old: ResourceState | None, new: ResourceState
+    ) -> RegistrationAnswer:
         leave_program_thread(self._run, lambda: self._create_fresh(goal, provider, key, old, new))
         if old is None:
             return self._create_new(goal, provider, new)
         reason = "deleted to be replaced" if old.pending_replacement else "was only read before"
         return self._create(goal, provider, new, replaces=(key, old), drop=True, reason=reason)
 
-    def _create_new(self, goal: Goal, provider: Configured, new: ResourceState) -> Registered:
+    def _create_new(self, goal: Goal, provider: ConfiguredProvider, new: ResourceState) -> RegistrationAnswer:
         begun = unfinished_create(self._run, new.urn, provider)
         if begun is None:
             return self._create(goal, provider, new)
@@ -161,19 +164,19 @@ class Registrar:
     def _change(
         self,
         goal: Goal,
-        provider: Configured,
+        provider: ConfiguredProvider,
         key: str,
         old: ResourceState,
         new: ResourceState,
         verdict: Verdict,
         shown: Op,
-    ) -> Registered:
+    ) -> RegistrationAnswer:
         leave_program_thread(self._run, lambda: self._change(goal, provider, key, old, new, verdict, shown))
         if verdict.op == "update":
             return self._update(goal, provider, key, old, new, verdict, shown)
         return self._replace(goal, provider, key, old, new, verdict)
 
-    def _checked(self, provider: Configured, urn: str, olds: Any, news: Any) -> dict[str, Any]:
+    def _checked(self, provider: ConfiguredProvider, urn: str, olds: Any, news: Any) -> dict[str, Any]:
         if not provider.known:
             return dict(news)
         checked = provider.client.check(urn, olds, news, os.urandom(32))
@@ -203,15 +206,15 @@ class Registrar:
     def _create(
         self,
         goal: Goal,
-        provider: Configured,
+        provider: ConfiguredProvider,
         new: ResourceState,
         *,
         replaces: tuple[str, ResourceState] | None = None,
         drop: bool = False,
         reason: str = "",
         verdict: Verdict | None = None,
-    ) -> Registered:
-        """Creates the resource; with `replaces`, in place of another, which is dropped or left to be deleted."""
+    ) -> RegistrationAnswer:
+        """Creates the resource. With `replaces`, it replaces another resource, which is dropped or deleted later."""
         run = self._run
         old = replaces[1] if replaces else None
         op: Any = "replace" if replaces else "create"
@@ -235,9 +238,9 @@ class Registrar:
             run.end(step, add=made, settles=new.urn, **changes)
             timer.outputs = made.outputs
         run.record(operation(made, op, old, reason=reason, **details))
-        return Registered(new.urn, made.id, made.outputs)
+        return RegistrationAnswer(new.urn, made.id, made.outputs)
 
-    def _created(self, provider: Configured, goal: Goal, new: ResourceState) -> Live:
+    def _created(self, provider: ConfiguredProvider, goal: Goal, new: ResourceState) -> Live:
         if self._run.settings.dry_run:
             if not provider.known:
                 return Live("", {})
@@ -255,13 +258,13 @@ class Registrar:
     def _update(
         self,
         goal: Goal,
-        provider: Configured,
+        provider: ConfiguredProvider,
         key: str,
         old: ResourceState,
         new: ResourceState,
         verdict: Verdict,
         shown: Op,
-    ) -> Registered:
+    ) -> RegistrationAnswer:
         run = self._run
         new = replace(new, id=old.id)
         details = verdict.details()
@@ -280,9 +283,9 @@ class Registrar:
             run.end(step, add=made, drop=(key,), settles=new.urn)
             timer.outputs = made.outputs
         run.record(operation(made, shown, old, **details))
-        return Registered(new.urn, made.id, made.outputs, verdict.stables)
+        return RegistrationAnswer(new.urn, made.id, made.outputs, verdict.stables)
 
-    def _updated(self, provider: Configured, goal: Goal, old: ResourceState, new: ResourceState) -> Live:
+    def _updated(self, provider: ConfiguredProvider, goal: Goal, old: ResourceState, new: ResourceState) -> Live:
         preview = self._run.settings.dry_run
         if preview and (not provider.known or not provider.features.supports_preview):
             return Live(old.id, new.inputs if provider.known else {})
@@ -294,8 +297,14 @@ class Registrar:
         )
 
     def _replace(
-        self, goal: Goal, provider: Configured, key: str, old: ResourceState, new: ResourceState, verdict: Verdict
-    ) -> Registered:
+        self,
+        goal: Goal,
+        provider: ConfiguredProvider,
+        key: str,
+        old: ResourceState,
+        new: ResourceState,
+        verdict: Verdict,
+    ) -> RegistrationAnswer:
         run = self._run
         if old.protect and new.protect and not run.may_destroy(old):
             raise StepFailure(

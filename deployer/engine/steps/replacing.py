@@ -1,4 +1,5 @@
-"""Deleting a resource before its replacement is created, and before it everything that would not survive that."""
+"""Deletes a resource before its replacement is created, and before that all resources that have to be replaced with
+it."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from deployer.engine.values.values import UNKNOWN
 def delete_before_replacing(run: Run, key: str, old: ResourceState) -> None:
     """Deletes `old` and its dependents that its replacement forces to be replaced, dependents first.
 
-    They stay in the state as pending replacements until the program registers them again. Raises `ProviderFailed`
-    for the first deletion that fails, or when a dependent is protected.
+    They stay in the state as pending replacements until the program registers them again. Raises `ProviderFailed` for
+    the first failed deletion, or when a dependent is protected.
     """
     doomed = [*_dependents(run, old), (key, old)]
     for _, state in doomed[:-1]:
@@ -46,7 +47,8 @@ def remove(run: Run, key: str, state: ResourceState) -> None:
 
 
 def call_delete(run: Run, state: ResourceState) -> None:
-    """The provider's part of a deletion; none for what is kept, only read, or goes with something that was deleted."""
+    """Calls the provider for a deletion. Does not call it for resources that are kept, only read, or deleted with
+    another resource."""
     if (
         not state.custom
         or is_provider_type(state.type)
@@ -62,11 +64,11 @@ def call_delete(run: Run, state: ResourceState) -> None:
 
 
 def _dependents(run: Run, root: ResourceState) -> list[tuple[str, ResourceState]]:
-    """Returns what must be replaced because `root` is, in dependency order.
+    """Returns the resources that must be replaced because `root` is replaced, in dependency order.
 
-    A dependent is one when its provider is being replaced, when it is deleted with something that is, or when its
-    provider's diff says so once the properties that come from what is replaced are unknown. Resources that the
-    program has already registered cannot depend on one that it registers now.
+    A dependent must be replaced in three cases: its provider is replaced; it is deleted with a replaced resource; or
+    its provider's diff requires it when the properties from replaced resources are unknown. Resources that the program
+    has already registered cannot depend on one that it registers now.
     """
     replaced = {root.urn}
     found: list[tuple[str, ResourceState]] = []

@@ -1,4 +1,5 @@
-"""The state that the steps of one run share: the snapshot and its journal, events, failures, and whether to stop."""
+"""The state that the steps of one run share: the snapshot and its journal, events, failures, and the request to
+stop."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from deployer.engine.interfaces.engine import (
 )
 from deployer.engine.interfaces.provider import Live, Refreshed
 from deployer.engine.persistence.journal import Journal
-from deployer.engine.providers.registry import Configured, Providers
+from deployer.engine.providers.registry import ConfiguredProvider, Providers
 from deployer.engine.secrets.encryption import Secrets, remember_all
 from deployer.engine.steps.leaks import Leaks
 from deployer.engine.values.resource import ResourceState
@@ -66,15 +67,15 @@ class Run:
     on_event: OnEvent | None = None
     operations: dict[str, Operation] = field(default_factory=dict)
     drift: dict[str, Operation] = field(default_factory=dict)
-    refreshed: Refreshed = field(default_factory=Refreshed)  #: what was read before this run, and is not read again
-    #: what this run's refresh read, as `Refreshed.answers` has it
+    refreshed: Refreshed = field(default_factory=Refreshed)  #: live state from before this run, which is not read again
+    #: the answers of this run's refresh, in the form of `Refreshed.answers`
     read: dict[tuple[str, str], tuple[ResourceState, Live]] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
-    failures: dict[str, str] = field(default_factory=dict)  #: message by URN of what failed or was skipped
-    skipped: set[str] = field(default_factory=set)  #: of these, the ones that were skipped
-    left_out: set[str] = field(default_factory=set)  #: new resources that the targets leave uncreated
-    olds: dict[str, tuple[str, ResourceState]] = field(default_factory=dict)  #: key and state before, by URN
-    live: dict[str, str] = field(default_factory=dict)  #: key of what this run has put in place, by URN
+    failures: dict[str, str] = field(default_factory=dict)  #: message by URN of resources that failed or were skipped
+    skipped: set[str] = field(default_factory=set)  #: those of them that were skipped
+    left_out: set[str] = field(default_factory=set)  #: new resources outside the targets, which are not created
+    olds: dict[str, tuple[str, ResourceState]] = field(default_factory=dict)  #: former key and state, by URN
+    live: dict[str, str] = field(default_factory=dict)  #: key of resources that this run has registered, by URN
     replaced: set[str] = field(default_factory=set)
     deleted: set[str] = field(default_factory=set)
     outputs: Mapping[str, Any] = field(default_factory=dict)
@@ -86,7 +87,7 @@ class Run:
     _emitting: threading.RLock = field(default_factory=threading.RLock)
 
     def index(self) -> None:
-        """Looks up what was there before the program runs; after a refresh, since that changes it."""
+        """Indexes the resources from before the program runs. It is called after a refresh, which changes them."""
         self.olds = {state.urn: (key, state) for key, state in self.snapshot.old_items() if not state.delete}
 
     # --- the snapshot
@@ -115,9 +116,9 @@ class Run:
         keep: str = "",
         settles: str = "",
     ) -> str:
-        """Records the end of a step, on disk when it called a provider; returns the key of what it added.
+        """Records the end of a step, on disk when it called a provider; returns the key of the added resource.
 
-        `settles` is the URN whose unfinished operations from an earlier run this step has made good.
+        `settles` is the URN whose unfinished operations from an earlier run this step completed.
         """
         if step is not None:
             reached("engine.step.done")
@@ -140,11 +141,11 @@ class Run:
         return key
 
     def _storable(self, state: ResourceState) -> ResourceState:
-        """Returns the resource as it is saved: known secrets in clear are made secret, and every secret is masked from
-        now on.
+        """Returns the resource in the form to save: known secrets in plain text are made secret, and every secret is
+        masked in later output.
 
-        A provider may make a secret up, after it is too late to refuse the step: where it cannot be saved, the resource
-        is saved without it, and the run fails.
+        A provider may create a secret when it is too late to refuse the step. If this secret cannot be saved, the
+        resource is saved without it, and the run fails.
         """
         if self.settings.dry_run:
             return state
@@ -160,14 +161,14 @@ class Run:
         return state
 
     def state(self, urn: str) -> ResourceState | None:
-        """Returns the resource as it is now: as this run left it, else as it was before."""
+        """Returns the current resource: the one that this run registered, otherwise the former one."""
         with self.lock:
             if urn in self.live:
                 return self.snapshot[self.live[urn]]
             return self.olds[urn][1] if urn in self.olds else None
 
     def require_secrets(self) -> None:
-        """Refuses a run that is going to save a secret and has no key to hide it with."""
+        """Raises Refused for a run that will save a secret and has no key to encrypt it."""
         if not self.settings.dry_run:
             with self.lock:
                 self.secrets.require()
@@ -175,7 +176,7 @@ class Run:
     # --- events
 
     def emit(self, event: Event) -> None:
-        """Tells an event, known secrets masked: messages are of the program and of providers."""
+        """Sends an event with known secrets masked, because messages come from the program and from providers."""
         match event:
             case Diagnostic(message=message):
                 event = replace(event, message=masked(message))
@@ -202,19 +203,19 @@ class Run:
                 self.emit(Diagnostic("", "info", message))
 
     def progress(self, urn: str, doing: str, done: int, total: int | None, unit: str) -> None:
-        """Emits the progress of a step. Raises `Interrupted` when the run is to stop: a step that is resumable, or
-        leaves nothing behind, lets that pass."""
+        """Emits the progress of a step. Raises `Interrupted` when the run is to stop. A step that is resumable, or has
+        not changed anything, lets the exception pass."""
         self.emit(StepProgress(urn, doing, done, total, unit))
         self.refuse_when_stopping()
 
     def record(self, operation: Operation) -> None:
-        """Keeps an operation for the result, blinded; a later one of the same resource takes its place."""
+        """Adds a blinded operation to the result; a later operation on the same resource replaces it."""
         with self.lock:
             self.operations[operation.urn] = operation
 
     @contextmanager
     def step(self, urn: str, op: StepOp) -> Iterator[StepTimer]:
-        """Emits the start and end of a step. An exception passes through; its handler calls `fail`."""
+        """Emits the start and end of a step. An exception is not caught; its handler calls `fail`."""
         self.emit(StepStarted(urn, op))
         timer = StepTimer()
         yield timer
@@ -243,7 +244,7 @@ class Run:
             return False
         return not self.settings.targets or urn in self.settings.targets
 
-    def provider_of(self, reference: str) -> Configured:
+    def provider_of(self, reference: str) -> ConfiguredProvider:
         """Returns the configured provider of a reference, loaded from the state when the program has not registered
         it."""
         ready = self.providers.get(reference)
@@ -265,7 +266,7 @@ class Run:
 
 @dataclass
 class StepTimer:
-    """The clock of a running step, and the outputs it ends with."""
+    """The clock of a running step, and the step's outputs."""
 
     started: float = field(default_factory=time.monotonic)
     outputs: Mapping[str, Any] = field(default_factory=dict)
@@ -274,7 +275,8 @@ class StepTimer:
 def operation(
     state: ResourceState, op: Any, old: ResourceState | None = None, *, reason: str = "", **more: Any
 ) -> Operation:
-    """Returns the operation of a step, with every secret blinded. `state` is what will be, or what goes."""
+    """Returns the operation of a step, with every secret blinded. `state` is the new state, or the state of a deleted
+    resource."""
     leaving = op == "delete"
     return Operation(
         urn=state.urn,

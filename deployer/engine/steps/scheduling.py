@@ -1,8 +1,8 @@
 """The choice of the thread that carries out a registration.
 
-The program's calls arrive in one thread. Most registrations find nothing to do, and then the change of threads would
-cost more than the work. So a registration begins in that thread, and moves to a worker when it comes to a step that a
-provider takes its time for.
+The program's calls arrive in one thread. Most registrations find nothing to do; for these a change of threads would
+cost more than the work. So a registration begins in that thread, and moves to a worker before a slow step of a
+provider.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from deployer.engine.steps.run import Run
-    from deployer.engine.values.goal import Registered
+    from deployer.engine.values.goal import RegistrationAnswer
 
 _here = threading.local()
 _SWITCH_SECONDS = 0.0005
@@ -25,7 +25,7 @@ _COLLECT = (100_000, 50, 50)
 
 
 class Postponed(BaseException):
-    """Leaves the program's thread: `rest` is what is still to be done, in a worker."""
+    """Leaves the program's thread: `rest` is the remaining work, for a worker."""
 
     def __init__(self, rest: Callable[[], Any]) -> None:
         super().__init__()
@@ -36,16 +36,16 @@ def in_program_thread() -> bool:
     return getattr(_here, "program", False)
 
 
-def leave_program_thread(run: Run, rest: Callable[[], Registered]) -> None:
-    """Continues with `rest` in a worker; does nothing in a worker, and in a preview, which changes nothing."""
+def leave_program_thread(run: Run, rest: Callable[[], RegistrationAnswer]) -> None:
+    """Continues with `rest` in a worker. Does nothing in a worker, or in a preview, which changes nothing."""
     if in_program_thread() and not run.settings.dry_run:
         raise Postponed(rest)
 
 
 class StepExecutor(ThreadPoolExecutor):
-    """Calls in the caller's thread first; a call that raises `Postponed` is made again in a worker.
+    """Calls a function in the caller's thread first; a call that raises `Postponed` is made again in a worker.
 
-    The callee keeps what `Postponed` carries, and takes it up the second time.
+    The callee stores the rest that `Postponed` carries, and resumes with it at the second call.
     """
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -67,11 +67,12 @@ class StepExecutor(ThreadPoolExecutor):
 
 @contextmanager
 def busy_interpreter() -> Iterator[None]:
-    """Sets the interpreter up for the time of a run; measured on 1,000 resources of 20 fields.
+    """Tunes the interpreter for a run.
 
-    A worker that comes back from the disk gets its turn after half a millisecond instead of 5, while the program
-    keeps the interpreter busy (an up of 21 s took 3). The garbage collector looks less often at the hundreds of
-    thousands of objects that the SDK makes and keeps to the end (a preview of 2.5 s takes 1.6).
+    The figures are for 1,000 resources of 20 fields. A worker that returns from the disk waits half a millisecond
+    instead of 5 while the program keeps the interpreter busy (an up takes 3 s instead of 21). The garbage collector
+    examines less often the hundreds of thousands of objects that the SDK keeps to the end (a preview takes 1.6 s
+    instead of 2.5).
     """
     switch, thresholds = sys.getswitchinterval(), gc.get_threshold()
     sys.setswitchinterval(_SWITCH_SECONDS)

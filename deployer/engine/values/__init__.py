@@ -1,4 +1,4 @@
-"""Property values, resources and URNs as the engine holds them.
+"""Property values, resources and URNs in the engine's form.
 
 The rest of `deployer.engine`, `deployer.app` and `deployer.cli` may import it.
 """

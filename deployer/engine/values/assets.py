@@ -1,6 +1,6 @@
-"""Assets and archives: their hashes, by which the engine and providers tell whether their contents changed.
+"""Assets and archives: their hashes, by which the engine and providers detect whether their contents changed.
 
-An asset's hash is the SHA-256 of its contents. An archive's is the SHA-256 over its files in name order, each as
+An asset's hash is the SHA-256 of its contents. An archive's hash is the SHA-256 over its files in name order, each as
 name, size and contents; it only has to be the same for the same contents.
 """
 
@@ -90,7 +90,7 @@ def _hash_of_text(text: Any) -> str:
 
 
 def _hash_of_file(path: Path) -> str:
-    """Read in parts: files may be large."""
+    """Returns the hash of a file, which is read in parts because it may be large."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

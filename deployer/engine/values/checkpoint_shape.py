@@ -1,9 +1,8 @@
 """The check whether a deployment has the shape of Pulumi's format: text from a backend or a file is untrusted.
 
-A deployment is what a JSON parser makes: its objects are dicts, which are found much faster than other mappings.
-
-Names of provider packages become names of programs that are started, so they are held to the form that Pulumi's
-registry gives them. No URL is fetched. Fields of the format that this engine only carries on are not looked at.
+A deployment comes from a JSON parser: its objects are dicts, for which a check is much faster than for other mappings.
+Names of provider packages become names of programs that are started, so they must have the form of Pulumi's registry.
+No URL is fetched. Fields of the format that this engine only preserves are not checked.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any
 from deployer.engine.values.urns import PROVIDER_PREFIX, is_reference, is_urn, type_of
 from deployer.platform.files.json_documents import NotADocument, read_document
 
-# As in `deployer.engine.values.values`, which loads protobuf: most previews do without.
+# the same as in `deployer.engine.values.values`, which loads protobuf; most previews do not need it
 SIG = "4dabf18193072939515e22adb298388d"
 SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 -- Pulumi's signature of a secret, the same everywhere
 
@@ -42,8 +41,7 @@ Check = Callable[[Any], bool]
 
 
 def fault_of_deployment(deployment: object) -> str | None:
-    """Returns the first thing that is wrong with a deployment, as text; None for one that is as it should be, or not
-    there."""
+    """Returns the first fault of a deployment, as text; None for a valid deployment, or for None."""
     if deployment is None:
         return None
     if not isinstance(deployment, dict):
@@ -52,7 +50,7 @@ def fault_of_deployment(deployment: object) -> str | None:
 
 
 def fault_of_resource(resource: object) -> str | None:
-    """Returns the same of one resource."""
+    """Returns the first fault of one resource; None for a valid one."""
     return next(_of_resource(resource), None)
 
 
@@ -113,7 +111,7 @@ def _of_provider(package: str, inputs: object) -> Iterator[str]:
 
 
 def _of_values(value: object) -> Iterator[str]:
-    """Yields what is wrong with secrets within a value."""
+    """Yields the faults of secrets within a value."""
     level = [value]
     while level:
         each = level.pop()
@@ -149,7 +147,7 @@ def _is_timeouts(value: object) -> bool:
     )
 
 
-#: What each field may hold where it is there, in the order in which faults are reported.
+#: the check of each optional field, in the order in which faults are reported
 _CHECKS: Sequence[tuple[str, Check, str]] = [
     (name, fits, wanted)
     for names, fits, wanted in (

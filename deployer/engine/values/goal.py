@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """A name that the resource may have had: a whole URN, or the parts that differ from its name now."""
+    """A former name of the resource: a whole URN, or the parts that differ from its current name."""
 
     urn: str = ""
     name: str = ""
@@ -22,7 +22,7 @@ class Alias:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """One resource as the program registers it, options included. Timeouts are in seconds."""
+    """One resource as the program registers it, including options. Timeouts are in seconds."""
 
     type: str
     name: str
@@ -50,8 +50,8 @@ class Goal:
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
-    """The answer to the program. `failed` stands for a step that failed, or was skipped because one before it did."""
+class RegistrationAnswer:
+    """The answer to the program. `failed`: the step failed, or was skipped because an earlier one failed."""
 
     urn: str
     id: str = ""

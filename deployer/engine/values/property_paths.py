@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
-#: What a provider says of a path that differs.
+#: the kind of a difference that a provider reports for a path
 DiffKind = Literal["add", "add-replace", "delete", "delete-replace", "update", "update-replace"]
 Part = str | int
 _PART = re.compile(r"""\.?(?:([^.\[\]"]+)|\[(\d+)\]|\[\*\]|\["((?:[^"\\]|\\.)*)"\])""")
@@ -14,7 +14,7 @@ _MISSING = object()
 
 
 def parse_path(text: str) -> tuple[Part, ...]:
-    """Returns the parts of a path; text that is not a path is one part, a plain key."""
+    """Returns the parts of a path. A text that is not a path is a single key."""
     parts: list[Part] = []
     position = 0
     while position < len(text):
@@ -42,7 +42,7 @@ def contains(outer: tuple[Part, ...], inner: tuple[Part, ...]) -> bool:
 
 
 def with_old_values(old: Mapping[str, Any], new: Mapping[str, Any], paths: tuple[str, ...]) -> dict[str, Any]:
-    """`new` with the values that `old` has at the paths: what `ignore_changes` means. Neither argument changes."""
+    """Returns `new` with the values that `old` has at the paths, for `ignore_changes`. Neither argument changes."""
     result: Any = dict(new)
     for path in paths:
         result = _reset(old, result, parse_path(path))
@@ -61,7 +61,7 @@ def _reset(old: Any, new: Any, path: tuple[Part, ...]) -> Any:
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         before, now = old.get(str(part), _MISSING), new.get(str(part), _MISSING)
         if rest and (before is _MISSING or now is _MISSING):
-            return new  # a path into something that came or went changes nothing
+            return new  # a path into a value that was added or removed has no effect
         after = before if not rest else _reset(before, now, rest)
         copy = {key: value for key, value in new.items() if key != part or after is not _MISSING}
         if after is not _MISSING:

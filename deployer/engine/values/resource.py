@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-#: What hides or reveals the secrets of a value at a place: the resource's URN, then the field that it is in.
+#: a function that encrypts or decrypts the secrets of a value at a place: the resource's URN, then the field
 Transform = Callable[[Any, tuple[str | int, ...]], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceState:
-    """A resource as the stack last knew it. `inputs` and `outputs` are values as in `deployer.engine.values.values`."""
+    """A resource in the stack's state. `inputs` and `outputs` are values as in `deployer.engine.values.values`."""
 
     urn: str
     type: str
@@ -24,7 +24,7 @@ class ResourceState:
     protect: bool = False
     taint: bool = False
     external: bool = False  #: read, not owned: never deleted
-    delete: bool = False  #: replaced, its deletion still to be done
+    delete: bool = False  #: replaced; its deletion is still to be done
     pending_replacement: bool = False  #: deleted for a replacement that is not created yet
     dependencies: tuple[str, ...] = ()
     init_errors: tuple[str, ...] = ()
@@ -39,11 +39,11 @@ class ResourceState:
     ignore_changes: tuple[str, ...] = ()
     replace_on_changes: tuple[str, ...] = ()
     replacement_trigger: Any = None
-    aliases: tuple[str, ...] = ()  #: URNs that it had before; references to them are rewritten when the state is saved
-    extra: Mapping[str, Any] = field(default_factory=dict)  #: fields of the format that this engine only carries on
+    aliases: tuple[str, ...] = ()  #: former URNs; references to them are rewritten when the state is saved
+    extra: Mapping[str, Any] = field(default_factory=dict)  #: fields of the format that this engine only preserves
 
     def needs(self) -> set[str]:
-        """URNs that must be there before this resource and outlive it: dependencies, parent and provider."""
+        """URNs that must exist before this resource and longer than it: dependencies, parent and provider."""
         needed = set(self.dependencies)
         for urns in self.property_dependencies.values():
             needed.update(urns)
@@ -56,7 +56,7 @@ class ResourceState:
         return needed
 
 
-# attribute, key in the checkpoint; what is empty is left out, as Pulumi does
+# attribute, key in the checkpoint; empty values are omitted, as by Pulumi
 _FLAGS = (
     ("delete", "delete"),
     ("protect", "protect"),
@@ -89,7 +89,7 @@ _KNOWN = {
 
 
 def to_json(state: ResourceState, encrypt: Transform) -> dict[str, Any]:
-    """Returns the resource as it stands in a checkpoint; `encrypt` turns a property map into its stored form."""
+    """Returns the resource in the form of a checkpoint; `encrypt` converts a property map to its stored form."""
     doc: dict[str, Any] = {"urn": state.urn, "custom": state.custom, "type": state.type}
     for attribute, key in _TEXTS[:1]:
         if value := getattr(state, attribute):
@@ -114,7 +114,8 @@ def to_json(state: ResourceState, encrypt: Transform) -> dict[str, Any]:
 
 
 def from_json(doc: Mapping[str, Any], decrypt: Transform) -> ResourceState:
-    """Returns the reverse of `to_json`; fields of the format that are not interpreted are kept in `extra`."""
+    """Returns the resource of a JSON object from `to_json`. Fields of the format that are not interpreted are kept in
+    `extra`."""
     values: dict[str, Any] = {attribute: doc[key] for attribute, key in (*_FLAGS, *_TEXTS, *_MAPS) if key in doc}
     values.update({attribute: tuple(doc[key]) for attribute, key in _LISTS if key in doc})
     urn = str(doc["urn"])

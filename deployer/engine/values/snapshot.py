@@ -1,4 +1,4 @@
-"""The resources of a stack while a run changes them, and the entries of the journal that say how.
+"""The resources of a stack while a run changes them, and the entries of the journal that describe the changes.
 
 Every resource has a key: `b3` is the fourth resource of the checkpoint that the run started from, `n7` the eighth
 that the run added. An entry names keys, so applying the same entries to the same checkpoint gives the same stack,
@@ -19,7 +19,7 @@ PendingKind = Literal["creating", "updating", "deleting", "reading"]
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A step that began and whose end is unknown."""
+    """A step that began, with an unknown end."""
 
     kind: PendingKind
     resource: ResourceState
@@ -27,7 +27,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """A step is about to call its provider. `step` counts steps of the run."""
+    """The entry before a step calls its provider. `step` is the step's number in the run."""
 
     step: int
     pending: Pending
@@ -35,11 +35,12 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """A step is over: `add` joins the stack, the keys in `drop` leave it, those in `put` get another state.
+    """The entry after a step: `add` is added to the stack, the keys in `drop` are removed, those in `put` get another
+    state.
 
-    `step` is the `Begin` that this answers, or None for a step that calls no provider. A step that failed and
-    changed nothing has none of the others. `resolves` are positions of pending operations of the checkpoint that
-    this step settled. `keep` is the key of a resource that the run found as it should be: it moves over unchanged.
+    `step` is the number of the matching `Begin`, or None for a step that does not call a provider. A step that failed
+    and changed nothing has no other attributes. `resolves` are positions of pending operations of the checkpoint that
+    this step settled. `keep` is the key of a resource that needs no change: it is kept unchanged.
     """
 
     step: int | None
@@ -54,7 +55,7 @@ Entry = Begin | End
 
 
 class Snapshot:
-    """A stack's resources during a run. Not safe for threads; the caller that runs steps holds a lock."""
+    """A stack's resources during a run. It is not safe for threads; the caller that runs steps holds a lock."""
 
     def __init__(self, base: Sequence[ResourceState], pending: Sequence[Pending] = ()) -> None:
         self._old: dict[str, ResourceState] = {f"b{index}": state for index, state in enumerate(base)}
@@ -64,7 +65,7 @@ class Snapshot:
         self._begun: dict[int, Pending] = {}
 
     def apply(self, entry: Entry) -> str:
-        """Carries out one entry; returns the key of the resource that it added, or an empty string."""
+        """Applies one entry; returns the key of the added resource, or an empty string."""
         if isinstance(entry, Begin):
             self._begun[entry.step] = entry.pending
             return ""
@@ -93,13 +94,13 @@ class Snapshot:
         return self._new[key] if key.startswith("n") else self._old[key]
 
     def items(self) -> Iterator[tuple[str, ResourceState]]:
-        """Yields keys and resources: first what this run has put in place, in its order, then what is left from
-        before."""
+        """Yields keys and resources: first those that this run registered, in its order, then the remaining former
+        ones."""
         yield from self._new.items()
         yield from self._old.items()
 
     def old_items(self) -> Iterator[tuple[str, ResourceState]]:
-        """Yields what is left from before the run."""
+        """Yields the remaining resources from before the run."""
         yield from self._old.items()
 
     def resources(self) -> list[ResourceState]:
@@ -114,9 +115,9 @@ class Snapshot:
 
 
 def in_dependency_order(resources: Sequence[ResourceState]) -> list[ResourceState]:
-    """Returns every resource after those it needs, and otherwise in the given order.
+    """Returns every resource after its dependencies, and otherwise in the given order.
 
-    A run puts resources in order by itself; one that was killed between can leave a resource before one it needs.
+    A complete run orders its resources by itself; a killed one may leave a resource before its dependency.
     """
     placed: set[str] = set()
     last: dict[str, int] = {state.urn: index for index, state in enumerate(resources) if not state.delete}

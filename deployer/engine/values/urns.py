@@ -14,7 +14,7 @@ _URN = re.compile(
 
 
 def is_urn(value: object) -> bool:
-    """Returns whether a value is a URN, from which the functions below take parts."""
+    """Returns whether a value is a URN, whose parts the functions below return."""
     return isinstance(value, str) and _URN.fullmatch(value) is not None
 
 
@@ -24,8 +24,8 @@ def is_reference(value: object) -> bool:
 
 
 def make_urn(stack: str, project: str, parent: str, type_: str, name: str) -> str:
-    """Returns the URN of a resource; a parent other than the stack itself puts its qualified type before the
-    resource's."""
+    """Returns the URN of a resource. If the parent is not the stack itself, its qualified type comes before the
+    resource's type."""
     qualified = type_
     if parent:
         above = qualified_type(parent)
@@ -61,6 +61,6 @@ def provider_reference(urn: str, id_: str) -> str:
 
 
 def split_reference(reference: str) -> tuple[str, str]:
-    """`(urn, id)` of a provider reference."""
+    """Returns `(urn, id)` of a provider reference."""
     urn, _, id_ = reference.rpartition("::")
     return urn, id_

@@ -1,10 +1,9 @@
-"""Property values as the engine holds them: JSON values, with Pulumi's special objects as dicts under a signature key.
+"""Property values in the engine's form: JSON values, with Pulumi's special objects as dicts with a signature key.
 
-A secret is `{SIG: SECRET, "value": v}`, or `{SIG: SECRET, "ciphertext": c}` where it is sealed: a preview decrypts
-nothing that is stored, so to everybody it is a secret that is unknown. An asset is
-`{SIG: ASSET, "text"|"path"|"uri": …, "hash": …}`, a value that a preview cannot know yet is the string `UNKNOWN`. This
-is the form of Pulumi's wire protocol, so that crossing it is one walk in each direction; whole numbers become `int`, as
-in a checkpoint's JSON.
+A secret is `{SIG: SECRET, "value": v}`, or `{SIG: SECRET, "ciphertext": c}` where it is sealed: a preview does not
+decrypt stored secrets, so programs and providers see an unknown secret. An asset is `{SIG: ASSET, "text"|"path"|"uri":
+…, "hash": …}`. A value that is unknown in a preview is the string `UNKNOWN`. This is the form of Pulumi's wire
+protocol, so that a conversion is one pass in each direction; whole numbers become `int`, as in a checkpoint's JSON.
 """
 
 from __future__ import annotations
@@ -30,7 +29,8 @@ _EXACT = 2**53  # whole floats below this are exact as integers
 
 
 def from_struct(struct: struct_pb2.Struct) -> dict[str, Any]:
-    """Returns a protobuf Struct as plain values; output values become what they carry, secret or unknown."""
+    """Returns a protobuf Struct as plain values; an output value becomes its content, which may be secret or
+    unknown."""
     return {key: from_value(value) for key, value in struct.fields.items()}
 
 
@@ -87,7 +87,8 @@ def _fill(target: struct_pb2.Value, value: Any) -> None:
 
 
 def has_special(struct: struct_pb2.Struct) -> bool:
-    """Returns whether a Struct may hold secrets, assets, references or unknowns: one search in its bytes, no walk."""
+    """Returns whether a Struct may contain secrets, assets, references or unknown values, by one search in its
+    bytes."""
     data = struct.SerializeToString()
     return _SIG_BYTES in data or _UNKNOWN_BYTES in data
 
@@ -101,12 +102,12 @@ def is_secret(value: Any) -> bool:
 
 
 def is_sealed(value: Any) -> bool:
-    """Returns whether it is a stored secret that was not decrypted."""
+    """Returns whether the value is a stored secret that was not decrypted."""
     return isinstance(value, dict) and value.get(SIG) == SECRET and "value" not in value
 
 
 def secret_unknown() -> dict[str, Any]:
-    """Returns a secret that is unknown, as the program and providers see one that is sealed."""
+    """Returns an unknown secret, which programs and providers get for a sealed one."""
     return {SIG: SECRET, "value": UNKNOWN}
 
 
@@ -131,7 +132,7 @@ def contains_unknown(value: Any) -> bool:
 
 
 def without_secrets(value: Any) -> Any:
-    """Returns the value with every secret replaced by what it hides: for providers that do not take secrets."""
+    """Returns the value with every secret replaced by its plain value, for providers that do not take secrets."""
     return _replace_secrets(value, without_secrets, UNKNOWN)
 
 
@@ -149,9 +150,9 @@ def _replace_secrets(value: Any, put: Any, sealed: str) -> Any:
 
 
 def keep_secrecy(new: Properties, known: Properties) -> dict[str, Any]:
-    """`new` with every property that is secret in `known` secret again.
+    """Returns `new`; every property that is secret in `known` is secret again.
 
-    A provider may answer with plain values; what went in secret stays so under the same name.
+    A provider may answer with plain values for properties that it received as secrets.
     """
     out = dict(new)
     for key, value in known.items():
@@ -165,7 +166,7 @@ def keep_secrecy(new: Properties, known: Properties) -> dict[str, Any]:
 
 
 def _is_as_secret(new: Any, known: Any) -> bool:
-    """Returns whether everything that is secret in `known` is so in `new`, in its place."""
+    """Returns whether all secrets in `known` are secret in `new`, at the same places."""
     if not contains_secret(known) or is_secret(new):
         return True
     if isinstance(known, list) and isinstance(new, list):
@@ -176,10 +177,10 @@ def _is_as_secret(new: Any, known: Any) -> bool:
 
 
 def same(left: Any, right: Any) -> bool:
-    """Deep equality that distinguishes booleans from numbers (Python does not) and ignores what is secret.
+    """Returns whether two values are deeply equal.
 
-    A sealed secret counts as the same as whatever is in its place: it cannot be compared
-    (`deployer.engine.providers.sealed`).
+    It distinguishes booleans from numbers (Python does not), and ignores whether values are secret. A sealed secret
+    equals any value at its place, because it cannot be compared (`deployer.engine.providers.sealed`).
     """
     if is_sealed(left) or is_sealed(right):
         return True
@@ -195,7 +196,7 @@ def same(left: Any, right: Any) -> bool:
 
 
 def changed_keys(old: Properties, new: Properties) -> dict[str, str]:
-    """Top-level properties that differ, each with `add`, `delete` or `update`."""
+    """Returns the top-level properties that differ, each with `add`, `delete` or `update`."""
     kinds: dict[str, str] = {}
     for key in {**old, **new}:
         if key not in old:

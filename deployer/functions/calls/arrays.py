@@ -1,4 +1,5 @@
-"""Calls of a function of arrays or batches: one per batch of rows, halved where the policy skips rows that fail."""
+"""Calls a function of arrays or batches: one call for each batch of rows. A failed batch is halved where the policy
+skips failed rows."""
 
 from __future__ import annotations
 
@@ -20,10 +21,10 @@ Call = Callable[[pa.RecordBatch], Any]
 def call_arrays(
     udf: UDF, call: Call, part: pa.RecordBatch, log: FailureLog, first: int, clock: Clock
 ) -> list[pa.Array]:
-    """Returns a column per output for the rows of `part`, the first of which is row `first` of the batch.
+    """Returns a column for each output for the rows of `part`, the first of which is row `first` of the batch.
 
-    Where a call fails, and the policy skips rows for its exception, the halves are called, down to the rows that fail.
-    Raises FunctionFailed for other exceptions, and for a result of another type or length.
+    Where a call fails and the policy skips rows for its exception, the halves are called, down to the single failed
+    rows. Raises FunctionFailed for other exceptions, and for a result of another type or length.
     """
     attempts, failed = 1, None
     while True:
@@ -41,7 +42,8 @@ def call_arrays(
 
 
 def _called(call: Call, part: pa.RecordBatch) -> tuple[Any, Exception | None]:
-    """Returns the result or the exception. What follows is then not a part of handling it, and of its traceback."""
+    """Returns the result or the exception, so that later work is not part of handling the exception and of its
+    traceback."""
     try:
         return call(part), None
     except Exception as error:
@@ -58,7 +60,7 @@ def _after(
     first: int,
     clock: Clock,
 ) -> list[pa.Array]:
-    """Returns what the halves of a failed part make. Raises FunctionFailed where the policy does not skip rows."""
+    """Returns the results of the halves of a failed part. Raises FunctionFailed where the policy does not skip rows."""
     if part.num_rows == 1:
         log.decide(first, error, attempts)
         return null_columns(udf, 1)

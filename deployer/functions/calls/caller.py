@@ -24,7 +24,7 @@ from deployer.platform.system.clock import Clock
 from deployer.platform.text.formatting import percentage
 
 ROWS_AT_ONCE = 16_384  #: rows whose values are Python objects at the same time; fewer where these are large
-BYTES_AT_ONCE = 32 * 2**20  #: of Arrow, whose values are Python objects at the same time
+BYTES_AT_ONCE = 32 * 2**20  #: bytes of Arrow data whose values are Python objects at the same time
 _SYSTEM = Clock()
 
 R = TypeVar("R", bound=Runner)
@@ -35,8 +35,8 @@ class Caller:
 
     `inputs` are the columns of the batches for the parameters, in order; for a function of batches, the columns that it
     gets. Use it in a `with` block, which closes it. `judges_share`: it ends the work where too large a share of its
-    rows failed; otherwise the caller that has all rows does. Raises InvalidFunction where the inputs are not as many
-    as the parameters.
+    rows failed; otherwise the process that has all rows checks the share. Raises InvalidFunction where the number of
+    inputs differs from that of the parameters.
     """
 
     def __init__(self, udf: UDF, inputs: Sequence[str], *, clock: Clock = _SYSTEM, judges_share: bool = True) -> None:
@@ -57,7 +57,7 @@ class Caller:
     def __call__(self, batch: pa.RecordBatch) -> Computed:
         """Returns a row for each row of the batch, null where the function failed and the policy skips the row.
 
-        Raises FunctionFailed where the policy ends the work.
+        Raises FunctionFailed where the policy stops the work.
         """
         log = FailureLog(self._udf.on_error, self._udf.name)
         columns = self._computed(batch.select(self._inputs), log)
@@ -67,9 +67,9 @@ class Caller:
         return Computed(pa.RecordBatch.from_arrays(columns, schema=self._schema), failures)
 
     def close(self) -> None:
-        """Ends what the function set up: its `teardown` is called where it has one. The next batch sets it up again.
+        """Calls the function's `teardown`, if it has one.
 
-        Raises FunctionFailed where `teardown` fails.
+        The next batch sets the function up again. Raises FunctionFailed where `teardown` fails.
         """
         runner = self._rows_by or self._arrays_by
         self._rows_by = self._arrays_by = None
@@ -123,16 +123,16 @@ class Caller:
             log.end(-1, error, 1)
 
     def _count(self, rows: int, failed: int) -> None:
-        """Ends the work where the share of failed rows of all batches is above that of the policy."""
+        """Raises FunctionFailed where the share of failed rows of all batches is above the limit of the policy."""
         self._rows, self._failed = self._rows + rows, self._failed + failed
         if self._judges_share and self._udf.on_error.exceeded(self._failed, self._rows):
             raise too_many_failed(f"function `{self._udf.name}`", self._udf.on_error, self._failed, self._rows)
 
 
 def too_many_failed(name: str, policy: ErrorPolicy, failed: int, rows: int, then: str = "") -> FunctionFailed:
-    """Returns the error of a function, by what messages call it, whose share of failed rows is above the policy's.
+    """Returns the error of a function whose share of failed rows is above the policy's limit.
 
-    `then` is what to do after the function or the values are corrected.
+    The function is named as in messages. `then` is the remedy after the function or the values are corrected.
     """
     return FunctionFailed(
         f"{failed:,} of {rows:,} rows failed, more than {percentage(policy.max_share)}",

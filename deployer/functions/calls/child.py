@@ -1,4 +1,4 @@
-"""The process that calls a function with a timeout: see `processes`, which starts and ends it."""
+"""The process that calls a function with a timeout. `processes` starts and ends it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WATCH_SECONDS = 1.0
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Sets the function up that the channel brings, then answers each call with its value or exception."""
+    """Receives a function and sets it up, then answers each call with its value or exception."""
     connection = Connection(int(arguments[0]))
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     sys.path[:] = pickle.loads(connection.recv_bytes())  # noqa: S301 -- of the job that started this process
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _end_with_parent(parent: int) -> None:
-    """Ends this process when the job is gone, also in the middle of a call."""
+    """Ends this process when the job's process ends, also during a call."""
     while os.getppid() == parent:
         time.sleep(_WATCH_SECONDS)
     os._exit(1)

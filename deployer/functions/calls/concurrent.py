@@ -20,8 +20,8 @@ T = TypeVar("T")
 class AsyncRunner:
     """Calls an async function for several rows at a time (see `RowRunner`).
 
-    The loop has its own thread, since the caller's may have a loop that runs, as that of a notebook does. A call that
-    takes longer than the timeout is cancelled at its next `await`.
+    The event loop has its own thread, because the caller's thread may have a running loop, as in a notebook. A call
+    that takes longer than the timeout is cancelled at its next `await`.
     """
 
     def __init__(self, udf: UDF, clock: Clock) -> None:

@@ -13,17 +13,17 @@ from deployer.platform.text import masking
 from deployer.platform.text.visible import visible_lines
 
 LONGEST_MESSAGE = 1000  #: characters
-LONGEST_TRACEBACK = 4000  #: characters, the last of it
-MOST_TRACEBACKS = 1000  #: of one batch; further failures have none, so that memory is bounded
+LONGEST_TRACEBACK = 4000  #: characters, from the end
+MOST_TRACEBACKS = 1000  #: tracebacks of one batch; later failures have none, so that memory is bounded
 _OWN = "deployer/functions/"
 
 
 class FailureLog:
-    """The failures of one batch, by row. `decide` ends the work where the policy says so."""
+    """The failures of one batch, by row. `decide` raises the error that ends the work where the policy requires it."""
 
     def __init__(self, policy: ErrorPolicy, function: str) -> None:
         self._policy, self._function = policy, function
-        self._known: masking.KnownSecrets | None = None  # looked for with the first failure
+        self._known: masking.KnownSecrets | None = None  # found at the first failure
         self._failures: dict[int, Failure] = {}
 
     @property
@@ -43,7 +43,7 @@ class FailureLog:
         self._failures[row] = self._failure(row, error, attempts)
 
     def end(self, row: int, error: BaseException, attempts: int) -> NoReturn:
-        """Raises FunctionFailed for the failure of a row, of -1 for that of a batch or of the set-up."""
+        """Raises FunctionFailed for the failure of a row. Row -1 stands for a batch or the set-up."""
         failure = self._failure(row, error, attempts)
         of = f"row {row} of the batch: " if row >= 0 else ""
         calls = f" ({attempts} calls)" if attempts > 1 else ""
@@ -58,7 +58,8 @@ class FailureLog:
     def _failure(self, row: int, error: BaseException, attempts: int) -> Failure:
         if self._known is None:
             self._known = masking.current()
-        # cut before as well, as masking takes long; a secret that this cuts is cut off afterwards
+        # shortened before masking too, because masking is slow; the second cut removes a secret that the first one
+        # split
         message = visible_lines(self._known.masked(_message(error)[: 4 * LONGEST_MESSAGE]))[:LONGEST_MESSAGE]
         text = ""
         if len(self._failures) < MOST_TRACEBACKS:
@@ -68,7 +69,7 @@ class FailureLog:
 
 
 def traceback_of(error: BaseException) -> str:
-    """Returns the traceback from the function on; of an exception from another process, the text that it brought."""
+    """Returns the traceback from the function on. An exception from another process carries the text."""
     if brought := getattr(error, "deployer_traceback", ""):
         return str(brought)
     return "".join(traceback.format_exception(type(error), error, _from_function(error.__traceback__)))

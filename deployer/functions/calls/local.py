@@ -53,13 +53,13 @@ class LocalRunner:
 
 
 def _extended(values: list[Any], calls: Iterator[Any], rows: int) -> Exception | None:
-    """Adds values until one call fails, and returns its exception; the iterator is then behind its row.
+    """Adds values until one call fails, and returns its exception; the iterator is then after the failed row.
 
-    CPython's `extend` keeps what came before an exception.
+    CPython's `extend` keeps the values from before an exception.
     """
     try:
         values.extend(calls)
     except Exception as error:
         return error
-    # a StopIteration of the function ends the iteration, so it would end every row
+    # a StopIteration of the function would end the iteration over all rows
     return RuntimeError("it raised StopIteration") if len(values) < rows else None

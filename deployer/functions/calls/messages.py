@@ -12,12 +12,13 @@ VALUE, ERROR, READY = "value", "error", "ready"
 
 
 def packed(kind: str, value: Any = None) -> bytes:
-    """Returns a message. Raises what pickling the value raises."""
+    """Returns the message for a value. Raises the errors of pickling."""
     return bytes(cloudpickle.dumps((kind, value)))
 
 
 def packed_error(error: BaseException, traceback: str) -> bytes:
-    """Returns a message of an exception; one that cannot be carried becomes one of its name and its built-in base."""
+    """Returns the message for an exception. An exception that cannot be pickled is replaced by one with its name and
+    its built-in base class."""
     try:
         data = cloudpickle.dumps(error)
         pickle.loads(data)  # noqa: S301 -- of this process; some exceptions can be written and not read
@@ -27,9 +28,10 @@ def packed_error(error: BaseException, traceback: str) -> bytes:
 
 
 def unpacked(message: bytes) -> tuple[str, Any]:
-    """Returns the kind and the value of a message; of an exception with the attribute `deployer_traceback`.
+    """Returns the kind and the value of a message.
 
-    The sender runs code that its user trusts, and so does the receiver.
+    An exception has the attribute `deployer_traceback`. Unpickling is safe, because sender and receiver run code that
+    the same user trusts.
     """
     kind, value = pickle.loads(message)  # noqa: S301 -- see above
     if kind != ERROR:
@@ -43,6 +45,6 @@ def _stand_in(error: BaseException) -> Exception:
     base = next((each for each in type(error).__mro__ if getattr(builtins, each.__name__, None) is each), Exception)
     try:
         made = type(type(error).__name__, (base,), {})(str(error))
-    except Exception:  # a built-in one that is not made of a text
+    except Exception:  # a built-in exception that cannot be made from a text
         made = type(type(error).__name__, (Exception,), {})(str(error))
     return made if isinstance(made, Exception) else Exception(str(error))

@@ -1,7 +1,8 @@
-"""Calls with a timeout: in a process of their own, which is killed when a call takes longer.
+"""Calls with a timeout.
 
-A call cannot be ended from outside in Python: a thread has no kill, an alarm reaches only the main thread and no code
-in C. So the function runs in a process, set up there once; a killed one is replaced before the next call.
+They run in a process of their own, which is killed when a call takes longer. In Python, a call cannot be ended from
+outside: a thread cannot be killed, and an alarm reaches only the main thread and no code in C. So the function is set
+up once in a process; a killed process is replaced before the next call.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ class ProcessEnded(RuntimeError):
 
 
 class ProcessRunner:
-    """Calls the function in a process of its own (see `RowRunner`, `ArrayRunner`); a call that is too long raises
-    TimeoutError."""
+    """Calls the function in a process of its own (see `RowRunner`, `ArrayRunner`); a call that exceeds the timeout
+    raises TimeoutError."""
 
     def __init__(self, udf: UDF, clock: Clock) -> None:
         self._udf, self._clock = udf, clock
@@ -54,7 +55,7 @@ class ProcessRunner:
         try:
             while len(values) < rows:
                 failed = self._stream(calls[len(values) :], values)
-                for row, error in failed:  # once the process has answered all that it was sent
+                for row, error in failed:  # after the process has answered all calls that were sent
                     values[row] = self._repeated(calls[row], error, first + row, log)
         except FunctionFailed:
             self._kill()
@@ -82,7 +83,7 @@ class ProcessRunner:
         return self._single(arguments)
 
     def close(self) -> None:
-        """Ends the process, once it called the instance's `teardown`."""
+        """Ends the process after it has called the instance's `teardown`."""
         child, self._child = self._child, None
         if child is not None:
             child.end(_PATIENCE)
@@ -93,7 +94,7 @@ class ProcessRunner:
         return self._child
 
     def _repeated(self, arguments: Sequence[Any], error: Exception, row: int, log: FailureLog) -> Any:
-        """Returns the value of a call that failed and is repeated; None where it fails again, or is not repeated."""
+        """Repeats a failed call, and returns its value; None where it fails again, or is not repeated."""
         attempts = 1
         while (rule := self._udf.on_error.retry_for(error, attempts)) is not None:
             Backoff(rule.first_pause, rule.longest_pause).wait(attempts, self._clock)
@@ -141,7 +142,7 @@ class _Raised:
 
 
 class _Child:
-    """The process. Making it sets the function up, and raises what that raises."""
+    """The process. Its constructor sets the function up, and raises the errors of the set-up."""
 
     def __init__(self, udf: UDF) -> None:
         ours, theirs = socket.socketpair()
@@ -151,7 +152,7 @@ class _Child:
                 pass_fds=[theirs.fileno()],
                 env=environment_for_project_code(),
                 stdin=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C is for the job, which ends this process
+                start_new_session=True,  # only the job handles Ctrl-C; it ends this process
             )
         self._connection = Connection(ours.detach())
         try:
@@ -168,12 +169,15 @@ class _Child:
             raise value
 
     def send(self, calls: Sequence[Sequence[Any]]) -> None:
-        """Sends the arguments of calls. Those that it has are answered first."""
-        with suppress(BrokenPipeError, ConnectionResetError):  # its end is seen where an answer is awaited
+        """Sends the arguments of calls. Calls that were sent before are answered first."""
+        with suppress(
+            BrokenPipeError, ConnectionResetError
+        ):  # the end of the process is found when an answer is awaited
             self._connection.send_bytes(pickle.dumps(calls))
 
     def receive(self, timeout: float | None) -> tuple[str, Any]:
-        """Returns the next answer. Raises TimeoutError without one in this many seconds, EOFError when it has ended."""
+        """Returns the next answer. Raises TimeoutError when none arrives within this many seconds, EOFError when the
+        process has ended."""
         deadline = None if timeout is None else time.monotonic() + timeout
         if deadline is not None and not self._connection.poll(max(0.0, deadline - time.monotonic())):
             raise TimeoutError
@@ -183,7 +187,7 @@ class _Child:
             raise EOFError from None
 
     def end(self, patience: float) -> str:
-        """Ends the process after this many seconds for its own end; returns how it ended."""
+        """Gives the process this many seconds to end by itself, then ends it; returns how it ended."""
         self._connection.close()
         try:
             status = self._process.wait(patience) if patience else None

@@ -21,12 +21,12 @@ from deployer.specs.types.types import Column
 
 
 def output_schema(udf: UDF) -> pa.Schema:
-    """Returns the schema of what a caller of the function gives back; a single column has the function's name."""
+    """Returns the schema of the function's results; a single column has the function's name."""
     return pa.schema([arrow_field(Column(each.name or udf.name, each.type)) for each in udf.outputs])
 
 
 def columns_of_values(udf: UDF, values: list[Any], log: FailureLog, first: int) -> list[pa.Array]:
-    """Returns a column per output of a value per row. Values that do not fit are failures of their rows."""
+    """Returns a column for each output, from one value per row. Values that do not fit are failures of their rows."""
     if not udf.is_multiple:
         return [_column(udf.outputs[0], values, log, first)]
     rows = [_fields(udf, value, row, log, first) for row, value in enumerate(values)]
@@ -50,7 +50,7 @@ def _column(output: Output, values: list[Any], log: FailureLog, first: int) -> p
         made = build(values, output.type)
     except WrongValue as error:
         wrong = wrong_rows(values, output.type)
-        if not wrong:  # each of them fits, and all together are too large for one array
+        if not wrong:  # each value fits, but all together are too large for one array
             log.end(-1, error, 1)
         for row in sorted(wrong):
             log.decide(first + row, wrong[row], 1)
@@ -71,8 +71,8 @@ def _check_nulls(output: Output, made: pa.Array, log: FailureLog, first: int) ->
 
 
 def columns_of_arrays(udf: UDF, result: Any, rows: int, log: FailureLog, first: int) -> list[pa.Array]:
-    """Returns a column per output of what a function of arrays or batches returned. Raises WrongValue for a result of
-    another length or type."""
+    """Returns a column for each output, from the result of a function of arrays or batches. Raises WrongValue for a
+    result of another length or type."""
     parts = [_array(result, udf, rows)] if not udf.is_multiple else _parts(result, udf)
     columns = []
     for output, part in zip(udf.outputs, parts, strict=True):

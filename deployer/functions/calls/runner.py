@@ -12,10 +12,10 @@ from deployer.functions.calls.failures import FailureLog
 
 
 class Runner(Protocol):
-    """A function that is set up. Making one sets it up, and raises what the set-up raises."""
+    """A function that is set up. The constructor sets it up, and raises the errors of the set-up."""
 
     def close(self) -> None:
-        """Ends what the function set up."""
+        """Ends the function's set-up."""
         ...
 
 
@@ -23,8 +23,8 @@ class RowRunner(Runner, Protocol):
     """Calls a function of values, for each row."""
 
     def call_rows(self, columns: Sequence[list[Any]], rows: int, log: FailureLog, first: int) -> list[Any]:
-        """Returns the function's value for each row, None for rows that failed, which `log` gets; `first` is the number
-        of the first row in the batch. It is called once per row, and again where the policy repeats calls."""
+        """Returns the function's value for each row, None for failed rows, which `log` records. `first` is the number
+        of the first row in the batch. The function is called once per row, and again where the policy repeats calls."""
         ...
 
 
@@ -32,7 +32,7 @@ class ArrayRunner(Runner, Protocol):
     """Calls a function of arrays or of batches."""
 
     def call_arrays(self, part: pa.RecordBatch) -> Any:
-        """Returns what the function returns for a batch; raises what it raises."""
+        """Returns the function's result for a batch; raises its exception."""
         ...
 
 

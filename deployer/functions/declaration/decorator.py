@@ -64,8 +64,9 @@ def udf(
     constructed once per worker, its `setup` is called where it has one, and its `__call__` for rows. Async functions
     of values run concurrently, at most `max_concurrent_calls` at a time.
 
-    - `data_type`: the type of the result, where no annotation says it: Arrow's, Python's or that of specs as text.
-    - `version`: names what the function computes; by default a hash of its source.
+    - `data_type`: the type of the result, where no annotation gives it: a type of Arrow or Python, or a type of specs
+      as text.
+    - `version`: the version of the function's values; by default a hash of its source.
     - `input_columns`: the columns of the parameters, where they have other names.
     - `nullable`: whether the function may return None; if not, None is a failure of its row.
     - `batch_size`: rows of one call of a function of arrays or batches.

@@ -13,7 +13,7 @@ from deployer.platform.text.units import OPTION_DURATION, parse_duration, parse_
 VERSION = r"[A-Za-z0-9._+-]{1,64}"
 MOST_ROWS = 10_000_000  #: of one call
 MOST_UNITS = 1024  #: CPUs or GPUs
-MOST_CALLS = 10_000  #: of an async function at the same time
+MOST_CALLS = 10_000  #: concurrent calls of an async function
 LONGEST_TIMEOUT = 7 * 86400.0
 
 

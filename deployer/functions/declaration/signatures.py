@@ -20,7 +20,7 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The form of a function, what it reads and what it makes."""
+    """The form of a function, its inputs and its outputs."""
 
     form: Form
     inputs: tuple[Input, ...]
@@ -30,7 +30,7 @@ class Signature:
 def read_signature(
     function: Callable[..., Any], data_type: Any, *, nullable: bool, scope: Mapping[str, Any], where: str
 ) -> Signature:
-    """Returns what a function or the `__call__` of a class declares.
+    """Returns the signature of a function or of the `__call__` of a class.
 
     `scope` has names that its annotations may use beside those of its module. Raises InvalidFunction for a signature
     that rows cannot be passed to, and for a result without a type.
@@ -48,7 +48,8 @@ def read_signature(
 
 
 def called_function(function: Callable[..., Any], where: str) -> Callable[..., Any]:
-    """Returns what has the signature: the function itself, or the `__call__` of a class or instance, bound to none."""
+    """Returns the function with the signature: the function itself, or the unbound `__call__` of a class or
+    instance."""
     if isinstance(function, type):
         called = inspect.getattr_static(function, "__call__", None)
         if not inspect.isfunction(called):
@@ -72,7 +73,7 @@ def _annotations(called: Callable[..., Any], scope: Mapping[str, Any], where: st
         return dict(inspect.get_annotations(function, locals=dict(scope), eval_str=True))
     except TypeError:  # a built-in function has none
         return {}
-    except Exception as error:  # whatever the text of an annotation raises
+    except Exception as error:  # the text of an annotation may raise any exception
         raise InvalidFunction(
             f"the annotations cannot be evaluated: {type(error).__name__}: {error}",
             where=where,
@@ -93,7 +94,7 @@ def _inputs(called: Callable[..., Any], annotations: Mapping[str, Any], where: s
             annotation = annotations.get(each.name, Any)
             found.append(Input(each.name, read_annotation(annotation, f"{where}, parameter `{each.name}`")))
         elif each.kind is inspect.Parameter.KEYWORD_ONLY and each.default is not inspect.Parameter.empty:
-            continue  # it keeps its default
+            continue  # the parameter keeps its default
         else:
             raise InvalidFunction(
                 f"the parameter `{each}` names no column",

@@ -1,4 +1,5 @@
-"""The modules that code imports, the packages that have them, and the missing ones; nothing is imported."""
+"""Finds the modules that code imports, the packages that contain them, and the missing ones, without importing
+anything."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ from types import CodeType, FunctionType
 
 
 def imports_of(function: FunctionType) -> set[str]:
-    """Returns the modules that a function's code imports when it runs, but for those inside of `try`, whose absence it
-    may handle."""
+    """Returns the modules that a function's code imports when it runs, except those inside of `try`, whose absence the
+    code may handle."""
     return {name for name in _imports(function.__code__, function.__globals__.get("__package__") or "") if name}
 
 

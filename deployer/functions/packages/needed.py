@@ -1,5 +1,5 @@
-"""The needs of a function at the place where it runs, found before it is called: modules, and that it can be carried
-there."""
+"""Checks before a call that a function can run at its place: that the modules exist, and that the function can be
+pickled."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ def require_modules(udf: UDF) -> None:
 
 
 def require_portable(udf: UDF, engine: str) -> None:
-    """Raises InvalidFunction where a function is to run in another process and keeps what cannot be carried there.
+    """Raises InvalidFunction where a function is to run in another process and refers to an object that cannot be
+    pickled.
 
-    Tasks of Spark are other processes, and calls with a timeout have one of their own.
+    Tasks of Spark run in other processes, and calls with a timeout have a process of their own.
     """
     if engine == "spark" or (udf.timeout is not None and not udf.is_async):
         pickled(udf)
@@ -40,7 +41,7 @@ def refuse_missing(missing: tuple[str, ...], where: str, requirements: tuple[str
 
 
 def _imported(start: Any) -> set[str]:
-    """Returns the modules that a function or class imports when it runs, with what it reaches of the project's code."""
+    """Returns the modules that a function or class, and the project's code that it reaches, import when they run."""
     found: set[str] = set()
     todo, seen = [start], set[int]()
     while todo:
@@ -63,7 +64,7 @@ def _imported(start: Any) -> set[str]:
 
 
 def _reached(function: FunctionType) -> Iterator[Any]:
-    """Yields what a function names: globals, what it keeps from where it was defined, and parts of modules."""
+    """Yields the objects that a function refers to: globals, values of its closure, and parts of modules."""
     names = [*names_in(function)]
     for name in names:
         value = function.__globals__.get(name)

@@ -1,7 +1,7 @@
-"""A function as one piece of bytes: a line of JSON that says what it is, and its pickle.
+"""A function as bytes: a line of JSON with its description, and its pickle.
 
-The hash in its name is that of all of it, so a package is what its name says or is refused. What the line says can be
-read without running anything.
+The hash in its name is that of all bytes; a package with another hash is refused. The description can be read without
+running anything.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class PackedFunction:
 
 @dataclass(frozen=True, slots=True)
 class PackageInfo:
-    """The description of a packaged function, which is read without running it.
+    """The description of a packaged function, which is read without running the function.
 
     `modules` are the top-level modules that it imports, `requirements` the packages that have them (`name==version`)
-    where it was made, `python` the version there. `outputs` are names and types; the name is empty for a single column.
-    In bytes: `memory`.
+    where the package was made, `python` the version there. `outputs` are names and types; the name is empty for a
+    single column. In bytes: `memory`.
     """
 
     hash: str
@@ -64,8 +64,8 @@ class PackageInfo:
 def pack(udf: UDF) -> PackedFunction:
     """Returns the package of a function.
 
-    Raises InvalidFunction for one that keeps what cannot be carried, that imports a package that is not installed here,
-    or that is larger than 10 MB.
+    Raises InvalidFunction for a function that refers to an object that cannot be pickled, imports a package that is not
+    installed here, or is larger than 10 MB.
     """
     data, modules = pickled(udf)
     where = f"function `{udf.name}`"
@@ -100,8 +100,8 @@ def pack(udf: UDF) -> PackedFunction:
 
 
 def read_package(data: bytes, where: str = "the package of a function") -> PackageInfo:
-    """Returns what a package says, without running anything. Raises Corrupt for bytes that are not a package or not as
-    they were made, Refused for a newer format."""
+    """Returns the description of a package, without running anything. Raises Corrupt for bytes that are not a package
+    or were changed, Refused for a newer format."""
     head, _ = _parts(data, where)
     try:
         return PackageInfo(
@@ -126,7 +126,7 @@ def read_package(data: bytes, where: str = "the package of a function") -> Packa
 def unpack(data: bytes, where: str = "the package of a function") -> UDF:
     """Returns the function of a package, whose author the caller trusts: reading it runs code.
 
-    Raises as `read_package` does, and InvalidFunction where this Python has not what it needs.
+    Raises the errors of `read_package`, and InvalidFunction where this Python lacks a requirement.
     """
     found = read_package(data, where)
     _, body = _parts(data, where)
@@ -139,7 +139,7 @@ def unpack(data: bytes, where: str = "the package of a function") -> UDF:
     refuse_missing(found.missing_modules(), where, found.requirements)
     try:
         return unpickled(body)
-    except Exception as error:  # whatever the code raises that runs
+    except Exception as error:  # the code may raise any exception
         raise InvalidFunction(
             f"`{found.name}` cannot be read: {type(error).__name__}: {error}",
             where=where,

@@ -1,6 +1,7 @@
 """The bytes of a function with its code, and the modules that it needs.
 
-Code of the project goes along by value, so that a job elsewhere runs the same; installed packages by their names.
+Code of the project is pickled by value, so that a job elsewhere runs the same code; installed packages are pickled by
+name.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from deployer.functions.packages.imports import imports_of, installed_packages
 from deployer.platform.text.visible import shortened
 
 _OWN = ("deployer", "spark_jobs")  #: the job has these itself
-_ROUNDS = 20  #: in which modules are found that go along by value
-_registering = threading.Lock()  #: which modules go by value is a setting of the process
+_ROUNDS = 20  #: limit of rounds that find modules to pickle by value
+_registering = threading.Lock()  #: the modules that are pickled by value are a setting of the process
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
@@ -40,8 +41,8 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
         self.last: Any = None
 
     def reducer_override(self, obj: Any) -> Any:
-        """Notes an object, and leaves its form to cloudpickle. Raises TypeError for an open file, of which cloudpickle
-        would take along the text."""
+        """Notes an object, and lets cloudpickle choose its form. Raises TypeError for an open file, whose text
+        cloudpickle would pickle."""
         self.last = obj
         if isinstance(obj, io.IOBase) and not isinstance(obj, io.BytesIO | io.StringIO):
             raise TypeError("an open file cannot be carried")
@@ -85,7 +86,7 @@ def names_in(function: FunctionType) -> Iterator[str]:
 def pickled(udf: UDF) -> tuple[bytes, frozenset[str]]:
     """Returns the bytes of a UDF, and the names of the top-level modules that are needed to load and run it.
 
-    Raises InvalidFunction, which names the object, where something that the function keeps cannot be carried.
+    Raises InvalidFunction, which names the object, where the function refers to an object that cannot be pickled.
     """
     local: set[str] = set()
     for _ in range(_ROUNDS):

@@ -15,30 +15,33 @@ from deployer.platform.storage.objects import Missing
 
 _LONGEST_AUTHOR = 256
 _REMEDY = "package the function again: pass it to alter_columns"
-_saved_here: set[str] = set()  #: hashes of what this process packaged itself, so knows the code of
+_saved_here: set[str] = set()  #: hashes of packages that this process made itself, and whose code it therefore trusts
 
 
 def save_function(root: str, udf: UDF, author: str) -> str:
-    """Stores the package of a function below the root, and returns its hash. What is stored already is kept, and its
-    grace period begins again.
+    """Stores the package of a function below the root, and returns its hash. A stored package is kept, and its grace
+    period begins again.
 
-    This process trusts it from now on. Raises InvalidFunction as `pack` does, and for an author without a name.
+    This process trusts the package from now on. Raises InvalidFunction as `pack` does, and for an author without a
+    name.
     """
     if not author or len(author) > _LONGEST_AUTHOR or not author.isprintable():
         raise InvalidFunction(f"{author!r} is not the name of an author", where="author", remedy="use a user's name")
     packed = pack(udf)
     sealed = seal(json.dumps({"author": author}).encode() + b"\n" + packed.bytes)
     objects, path = objects_at(root), package_path(packed.hash)
-    if objects.replace(path, sealed, None) is None:  # it is there, and may be as old as what garbage collection removes
+    if (
+        objects.replace(path, sealed, None) is None
+    ):  # it exists, and may be old enough for garbage collection to remove it
         objects.put(path, _kept(root, packed.hash) or sealed)
     _saved_here.add(packed.hash)
     return packed.hash
 
 
 def function_info(root: str, package_hash: str) -> tuple[PackageInfo, str]:
-    """Returns what a stored package says of its function, and its author. Nothing of it runs.
+    """Returns the description of a stored function, and its author, without running it.
 
-    Raises NotFound for one that is not stored, Corrupt for one that is not as it was saved.
+    Raises NotFound for a package that is not stored, Corrupt for one that was changed.
     """
     data, author = _read(root, package_hash)
     return read_package(data, _where(package_hash)), author
@@ -47,8 +50,8 @@ def function_info(root: str, package_hash: str) -> tuple[PackageInfo, str]:
 def load_function(root: str, package_hash: str, trusted: TrustedFunctions) -> UDF:
     """Returns a stored function, whose code runs here from now on.
 
-    Raises Refused where neither its author, its hash nor all functions are trusted, and this process did not package
-    it; then nothing of it runs. Raises NotFound, Corrupt and InvalidFunction as `function_info` and `unpack` do.
+    Raises Refused, before any of it runs, where neither its author, its hash nor all functions are trusted and this
+    process did not package it. Raises NotFound, Corrupt and InvalidFunction as `function_info` and `unpack` do.
     """
     data, author = _read(root, package_hash)
     where = _where(package_hash)
@@ -58,7 +61,7 @@ def load_function(root: str, package_hash: str, trusted: TrustedFunctions) -> UD
 
 
 def _kept(root: str, package_hash: str) -> bytes | None:
-    """Returns the package as it is stored, with its first author; None for one that is damaged or gone."""
+    """Returns the stored package with its first author; None for a damaged or missing one."""
     try:
         _read(root, package_hash)
         return objects_at(root).get(package_path(package_hash))

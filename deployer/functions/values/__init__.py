@@ -1,4 +1,5 @@
-"""Values between Arrow and Python: what functions get, and what they return, checked against the declared types.
+"""Conversion of values between Arrow and Python: the inputs of functions, and their results, which are checked against
+the declared types.
 
 `deployer.functions.binding` and `deployer.functions.calls` may import it.
 """

@@ -17,7 +17,7 @@ from deployer.specs.types.types import (
     Struct,
 )
 
-#: Types of columns whose values Python's type has, by the type that the annotation means.
+#: types of columns whose values the Python type has, by the type that the annotation means
 _SAME_IN_PYTHON: Mapping[str, tuple[str, ...]] = {
     "int64": INTEGERS,
     "float64": (*FLOATS, *INTEGERS),
@@ -26,7 +26,7 @@ _SAME_IN_PYTHON: Mapping[str, tuple[str, ...]] = {
     "date32": ("date32", "date64"),
     "time64": ("time32", "time64"),
 }
-#: Types of columns whose values all fit, beside the type itself.
+#: types of columns whose values all fit, beside the type itself
 _FITTING: Mapping[str, tuple[str, ...]] = {
     "int16": ("int8", "uint8"),
     "int32": ("int8", "int16", "uint8", "uint16"),
@@ -47,7 +47,7 @@ _FITTING: Mapping[str, tuple[str, ...]] = {
 def accepts(wanted: ColumnType, given: ColumnType, *, exact: bool) -> bool:
     """Returns whether a parameter of the type `wanted` takes a column of the type `given`.
 
-    `exact`: the type is numpy's or Arrow's, so a wider column does not fit; else it is what a Python type means.
+    `exact`: the type is one of numpy or Arrow, so a wider column does not fit; otherwise it stands for a Python type.
     """
     if isinstance(given, Scalar) and given.name == "null":
         return True

@@ -40,8 +40,8 @@ from deployer.specs.types.types import (
 
 
 def build(values: Sequence[Any], kind: ColumnType) -> pa.Array:
-    """Returns the array of values, None for null. Raises WrongValue for values that are not of the type, or that would
-    be changed by it; a float becomes the nearest one of a narrower float type."""
+    """Returns the array of values, where None is null. Raises WrongValue for values of another type, or that the
+    conversion would change; a float becomes the nearest one of a narrower float type."""
     match kind:
         case Scalar():
             return build_plain(values, kind)
@@ -65,7 +65,8 @@ def build(values: Sequence[Any], kind: ColumnType) -> pa.Array:
 
 
 def wrong_rows(values: Sequence[Any], kind: ColumnType) -> dict[int, WrongValue]:
-    """Returns the places of the values that `build` does not take, and why. It builds halves, so few are found fast."""
+    """Returns the positions of the values that `build` refuses, and the reasons. It builds halves, so that a few bad
+    values are found fast."""
     found: dict[int, WrongValue] = {}
     ranges = [(0, len(values))]
     while ranges:

@@ -1,4 +1,5 @@
-"""Nulls inside of nested Arrow values, where the declared type allows none: Arrow's casts of lists let them pass."""
+"""Checks for nulls inside of nested Arrow values where the declared type does not allow them: Arrow's casts of lists
+accept them."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from deployer.specs.types.types import Column, ColumnType, FixedSizeList, ListOf
 def refuse_inner_nulls(array: pa.Array, kind: ColumnType, named: str = "") -> None:
     """Raises NullValue, whose text begins with `named`, for a null item, field or value that the type does not allow.
 
-    Nulls of the array itself are not looked at.
+    Nulls of the array itself are not checked.
     """
     if not _forbids_any(kind):
         return
@@ -26,7 +27,7 @@ def _forbids_any(kind: ColumnType) -> bool:
 
 
 def _inner(array: pa.Array, kind: ColumnType) -> list[tuple[Column, pa.Array]]:
-    """Returns what is inside of the values that are not null."""
+    """Returns the values inside of the values that are not null."""
     match kind:
         case ListOf(item) | FixedSizeList(item):
             return [(item, array.flatten())]  # without the items of null lists

@@ -1,6 +1,6 @@
-"""Arrow arrays of plain values: numbers, texts, times. Their Python types are looked at first, all at once.
+"""Arrow arrays of plain values: numbers, texts, times. Their Python types are checked first, all at once.
 
-Arrow's own conversion is quick but lenient: it cuts 1.5 to 1 and a moment to its day, and makes 1e300 infinite.
+Arrow's own conversion is fast but lenient: it shortens 1.5 to 1 and a time to its day, and makes 1e300 infinite.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NONE = type(None)
 
 
 class WrongValue(TypeError):
-    """A value that is not of the declared type, or that the type cannot hold."""
+    """A value does not have the declared type, or does not fit into it."""
 
 
 class NullValue(WrongValue):
@@ -66,7 +66,7 @@ def _narrow_floats(values: Sequence[Any], kind: Scalar) -> pa.Array:
 
 
 def converted(values: Sequence[Any], arrow: pa.DataType, kind: ColumnType) -> pa.Array:
-    """Returns what Arrow makes of the values. Raises WrongValue where it refuses them."""
+    """Returns the array that Arrow makes from the values. Raises WrongValue where Arrow refuses them."""
     try:
         made = pa.array(values, arrow)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -78,7 +78,7 @@ def converted(values: Sequence[Any], arrow: pa.DataType, kind: ColumnType) -> pa
 
 
 def _check_precision(values: Sequence[Any], made: pa.Array, kind: ColumnType) -> None:
-    """Arrow cuts what is finer than the unit, so that is compared."""
+    """Raises WrongValue for times that are finer than the unit, which Arrow would shorten."""
     for before, after in zip(values, made.to_pylist(), strict=True):
         if before is not None and isinstance(before, dt.datetime | dt.timedelta | dt.time) and before != after:
             raise WrongValue(f"{shortened(before)} is finer than {format_type(kind)}")
@@ -150,7 +150,7 @@ def check_kinds(values: Sequence[Any], expected: str, column: ColumnType) -> Non
 
 
 def wrong(value: Any, column: ColumnType) -> str:
-    """Returns what is wrong with a value of another type."""
+    """Returns the message for a value of another type."""
     return f"{shortened(value)} of type {type(value).__name__} is not a value of {format_type(column)}"
 
 

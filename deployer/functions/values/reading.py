@@ -18,8 +18,8 @@ Convert = Callable[[Any], Any]
 class ColumnReader:
     """Reads one parameter's column: a value per row, None for null.
 
-    Maps are dictionaries, structs dictionaries or what the parameter is annotated with, and lists numpy arrays where it
-    is annotated so.
+    Maps are dictionaries. Structs are dictionaries or the annotated structures. Lists are numpy arrays where the
+    parameter is annotated so.
     """
 
     def __init__(self, annotation: Annotation) -> None:
@@ -43,7 +43,7 @@ class ColumnReader:
 
 
 def python_values(column: pa.Array) -> list[Any]:
-    """Returns the values as Python has them, maps as dictionaries."""
+    """Returns the values as Python values, maps as dictionaries."""
     if isinstance(column, pa.DictionaryArray):
         column = column.dictionary_decode()
     values: list[Any] = column.to_pylist(maps_as_pydicts="strict") if _has_map(column.type) else column.to_pylist()
@@ -59,7 +59,7 @@ def _has_map(arrow: pa.DataType) -> bool:
 
 
 def _array_type(python: Any) -> np.dtype[Any] | None:
-    """Returns the items' type of a parameter that gets numpy arrays; of object where it says none."""
+    """Returns the items' type of a parameter that gets numpy arrays; `object` where the annotation has none."""
     if python is np.ndarray:
         return np.dtype(object)
     if get_origin(python) is not np.ndarray:
@@ -87,7 +87,7 @@ def _numpy_rows(column: pa.Array, wanted: np.dtype[Any]) -> list[Any]:
 
 
 def _converter(python: Any) -> Convert | None:
-    """Returns what makes the annotated structures of plain values; None where they are as they should be."""
+    """Returns a function that converts plain values to the annotated structures; None where no conversion is needed."""
     if is_structure(python):
         return _structure_converter(python)
     origin, arguments = get_origin(python), get_args(python)

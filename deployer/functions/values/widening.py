@@ -1,4 +1,4 @@
-"""Arrow arrays of a near type as the declared one: wider numbers, other units, large and small offsets."""
+"""Converts Arrow arrays of a similar type to the declared type: wider numbers, other units, large and small offsets."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from deployer.specs.types.types import ColumnType, format_type
 
 
 def fitted(array: pa.Array, kind: ColumnType, named: str = "") -> pa.Array:
-    """Returns the array as one of the type. Raises WrongValue, whose text begins with `named`, for an array of another
-    kind of type, and for values that would be changed; a float becomes the nearest one of a narrower float type."""
+    """Returns the array with the type. Raises WrongValue, whose text begins with `named`, for an array of another kind
+    of type, and for values that the conversion would change; a float becomes the nearest one of a narrower float
+    type."""
     made = _fitted(array, kind, named)
     refuse_inner_nulls(made, kind, named)
     return made

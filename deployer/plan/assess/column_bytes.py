@@ -40,7 +40,7 @@ SizedChange = c.AddColumn | c.DropColumn | c.WidenColumn | c.ConvertColumn | c.C
 
 @dataclass(frozen=True, slots=True)
 class Bytes:
-    """A size; `about`: a share of the table's bytes, as the values' own are unknown."""
+    """A size; `about`: it is estimated as a share of the table's bytes, because the size of the values is unknown."""
 
     number: int
     about: bool = False
@@ -52,10 +52,10 @@ def column_bytes(
     before: Sequence[Column],
     after: Sequence[Column],
 ) -> Bytes:
-    """Returns the bytes that the change writes, or those of the values that a drop deletes; never more than the table
-    for it.
+    """Returns the bytes that the change writes, or the bytes of the values that a drop deletes; at most those of the
+    table.
 
-    `before` and `after` are the table's columns. What is written is the whole column, also for a change in it.
+    `before` and `after` are the table's columns. A change inside of a column writes the whole column.
     """
     changed = _changed(change, before, after)
     size = _bytes_of(changed, statistics, before)
@@ -84,7 +84,7 @@ def _changed(
     before: Sequence[Column],
     after: Sequence[Column],
 ) -> ColumnType | None:
-    """Returns the type whose values are written or deleted; None where it is unknown, or is inside of lists."""
+    """Returns the type of the written or deleted values; None where it is unknown, or is inside of lists."""
     match change:
         case c.DropColumn(column=path):
             return _at(before, path)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class MonthlyCost:
-    """The monthly cost of the lake before and after, as far as it is known.
+    """The known monthly cost of the lake before and after.
 
-    `unknown` names what the plan changes and has no known cost; `region` is None where none is set. `dated` is the day
-    of the prices.
+    `unknown` names changed things without a known cost; `region` is None where none is set. `dated` is the day of the
+    prices.
     """
 
     before: float
@@ -26,7 +26,7 @@ class MonthlyCost:
 
 
 def describe_cost(cost: MonthlyCost) -> str:
-    """`about +12.40 USD a month (3.10 → 15.50), by prices of 2025-06-30 in eu-central-1; not known: …`."""
+    """Returns `about +12.40 USD a month (3.10 → 15.50), by prices of 2025-06-30 in eu-central-1; not known: …`."""
     unknown = f"; unknown: {', '.join(cost.unknown)}" if cost.unknown else ""
     if cost.region is None:
         return "unknown: no region is set"

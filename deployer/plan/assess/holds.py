@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from deployer.plan import changes as c
 from deployer.specs.model import Hold
 
-SHOWN = 5  #: names of holds that a message has
+SHOWN = 5  #: at most this many names of holds are in a message
 
 
 def describe_hold_names(holds: Sequence[Hold]) -> str:
-    """`legal hold audit-7`, or `legal holds audit-7 and case-12`."""
+    """Returns `legal hold audit-7`, or `legal holds audit-7 and case-12`."""
     names = [each.name for each in holds[:SHOWN]] + ([f"{len(holds) - SHOWN} more"] if len(holds) > SHOWN else [])
     if len(names) == 1:
         return f"legal hold {names[0]}"
@@ -21,7 +21,7 @@ def describe_hold_names(holds: Sequence[Hold]) -> str:
 def hold_refusal(change: c.Change, holds: Sequence[Hold], *, has_rows: bool = True) -> str | None:
     """Returns why `change` is refused on a table that has these holds now; None where they allow it.
 
-    A hold is released by an `up` of its own, so that a plan which releases it deletes nothing.
+    A hold is released by a separate `up`, so that a plan that releases it deletes nothing.
     """
     if not holds or not has_rows:
         return None

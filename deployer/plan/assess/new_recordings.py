@@ -1,4 +1,4 @@
-"""Recordings below the sources of datasets that are not registered: data, which a plan shows beside its changes."""
+"""Unregistered recordings below the sources of datasets, which a plan shows beside its changes."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from typing import Any, Literal
 
 from deployer.platform.text.formatting import count, size
 
-_NAMED = 3  #: files that are named
+_NAMED = 3  #: at most this many files are named
 
 
 @dataclass(frozen=True, slots=True)
 class NewRecordings:
-    """The unregistered recordings below the sources of the dataset at `address`: how many recordings of how many bytes.
+    """The unregistered recordings below the sources of the dataset at `address`: the number of recordings and their
+    bytes.
 
-    `changed` are registered recordings whose files changed since, so that their chunks cannot be read any more.
-    `unknown` says why a source could not be looked at.
+    `changed` are registered recordings whose files changed later, so that their chunks can no longer be read. `unknown`
+    has the reasons why sources could not be read.
     """
 
     address: str
@@ -36,7 +37,7 @@ class NewRecordings:
 
 
 def describe_recordings(found: NewRecordings) -> str:
-    """`drives: 12 new recordings, 3.4 GB (registered by up)`."""
+    """Returns `drives: 12 new recordings, 3.4 GB (registered by up)`."""
     parts = []
     if found.recordings:
         by_hand = f"`deployer catalog register {found.name}` registers them"

@@ -1,4 +1,4 @@
-"""Computed columns that a backfill would compute: a plan reports them, and `up` changes nothing of them."""
+"""Computed columns that a backfill would compute. A plan reports them, and `up` does not change them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ SERVICE = "BACKFILL"
 
 @dataclass(frozen=True, slots=True)
 class PendingBackfill:
-    """A column of the table at `address`, and what a backfill of it would write.
+    """A column of the table at `address`, and the amount that a backfill would write.
 
-    `is_stale`: rows have values of another version; else they have none. `seconds` is by the rate of the last run that
-    computed the column, None where there was none. `by_service`: the table's service computes it when it runs next.
+    `is_stale`: rows have values of another version; otherwise they have none. `seconds` is the time at the rate of the
+    last run that computed the column, None where there was none. `by_service`: the next run of the table's service
+    computes it.
     """
 
     address: str
@@ -42,7 +43,7 @@ class PendingBackfill:
 def pending_backfills(
     address: str, table: LiveTable, after: TableSpec, changes: Sequence[c.Change]
 ) -> Iterator[PendingBackfill]:
-    """Yields the columns of a table to report: those that are stale, and those not computed yet that no BACKFILL of the
+    """Yields the columns of a table to report: stale columns, and columns without values that no BACKFILL of the
     declared table computes. Columns whose definition the plan changes are left out: the change reports them."""
     changed = {change.column for change in changes if isinstance(change, c.ChangeColumnComputed | c.DropColumn)}
     for each in table.uncomputed:
@@ -67,7 +68,7 @@ def pending_backfills(
 
 
 def _computes(service: ServiceSpec, column: UncomputedColumn) -> bool:
-    """Returns whether the service computes all that the column lacks."""
+    """Returns whether the service computes all missing values of the column."""
     if service.kind != SERVICE or service.unsafe_raw:
         return False
     chosen: Any = service.options.get("columns") or (column.name,)
@@ -75,8 +76,8 @@ def _computes(service: ServiceSpec, column: UncomputedColumn) -> bool:
 
 
 def describe_pending(pending: PendingBackfill) -> str:
-    """`column speed is stale: a backfill writes 1,000 rows, 8.0 kB, in about 3 s at the rate of the last one; run
-    …`."""
+    """Returns `column speed is stale: a backfill writes 1,000 rows, 8.0 kB, in about 3 s at the rate of the last one;
+    run …`."""
     what = "is stale" if pending.is_stale else "is not computed yet"
     size = f"{count(pending.rows, 'row')}, {about_size(pending.bytes, about=pending.about)}"
     rate = "" if pending.seconds is None else f", in about {describe_seconds(pending.seconds)} at the rate of the last"

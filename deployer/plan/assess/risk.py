@@ -1,5 +1,5 @@
-"""The effect of a change on data: nothing, a rewrite of this many rows and bytes, a publication beyond the lake, or the
-loss of some. One rule a change."""
+"""The effect of a change on data: no effect, a rewrite of rows and bytes, a publication outside the lake, or a loss of
+data. Each kind of change has one rule."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from deployer.specs.types.view import ViewSpec, staleness_text
 
 class Risk(StrEnum):
     """The risks, in rising order: `safe` changes no data, `rewrites` rewrites data, `external` publishes the table to a
-    catalog beyond the lake, `destroys` loses data."""
+    catalog outside the lake, `destroys` loses data."""
 
     SAFE = "safe"
     REWRITES = "rewrites"
@@ -34,7 +34,7 @@ class Risk(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """The risk of one change, and the rows and bytes that it rewrites or loses; `about`: the bytes are reckoned."""
+    """The risk of one change, and the rows and bytes that it rewrites or loses; `about`: the bytes are estimated."""
 
     risk: Risk
     rows: int = 0
@@ -56,11 +56,11 @@ def assess(
     after: Sequence[Column] = (),
     indexes: Sequence[IndexSpec] = (),
 ) -> Assessment:
-    """Returns the risk of `change` on a table of these live `statistics` (zero for what does not exist).
+    """Returns the risk of `change` on a table with these live `statistics` (zero for a table that does not exist).
 
-    `keys` are the columns that order rows before and after (`deployer.plan.assess.unsupported.kept_keys`).
-    Of a change of one column the bytes are that column's (`deployer.plan.assess.column_bytes`); `before` and `after`
-    are the table's columns, `indexes` those that it has before.
+    `keys` are the columns that order rows before and after (`deployer.plan.assess.unsupported.kept_keys`). For a change
+    of one column the bytes are those of the column (`deployer.plan.assess.column_bytes`); `before` and `after` are the
+    table's columns, `indexes` those that it has before.
     """
     if catalogs := begins_to_send(change):
         sends = "sends the table's name, place, schema, keys and split points to"
@@ -191,7 +191,8 @@ def _unregistered(statistics: TableStatistics) -> Assessment:
 def _recomputed(
     change: c.ChangeColumnComputed, statistics: TableStatistics, before: Sequence[Column], after: Sequence[Column]
 ) -> Assessment:
-    """Values stay as they are: rows and bytes are those that a backfill would write."""
+    """Returns the assessment of a changed computation. Values stay unchanged: rows and bytes are those that a backfill
+    would write."""
     if change.after is None:
         return Assessment(Risk.SAFE, why="its values stay, and nothing computes it any more")
     if change.before is None:
@@ -206,7 +207,7 @@ def _recomputed(
 
 
 def with_expected_time(assessment: Assessment, rate: float | None) -> Assessment:
-    """Returns what is said of a stale column with the time that a backfill takes at `rate` rows a second, that of the
+    """Returns the assessment of a stale column with the time of a backfill at `rate` rows per second, the rate of the
     last one; None where there was none."""
     if not rate or not assessment.rows:
         return assessment
@@ -224,7 +225,8 @@ def _rebuilt(statistics: TableStatistics, before: ViewSpec | None, after: ViewSp
 
 
 def _expiring(statistics: TableStatistics, before: Retention | None, after: Retention | None) -> Assessment:
-    """Returns the rows that go are counted by `deployer.app.planning.expiring`, where files' key ranges tell."""
+    """Returns the assessment of a shorter retention. `deployer.app.planning.expiring` counts the expiring rows, where
+    key ranges of files show them."""
     if after is None:
         return Assessment(Risk.SAFE, why="rows are kept forever")
     if before == after:
@@ -243,14 +245,14 @@ def _held(before: Sequence[Hold], after: Sequence[Hold]) -> str:
 
 
 def _followed(change: c.RenameColumn, indexes: Sequence[IndexSpec], before: Sequence[Column]) -> str:
-    """Returns what becomes of indexes on a column that is renamed, and of columns that are computed from it."""
+    """Returns the effect of a column's rename on its indexes and on columns that are computed from it."""
     computed = [each.name for each in before if each.computed and change.column[0] in each.computed.inputs]
     readers = f"the definition of {', '.join(map(shown, computed))} follows" if computed else ""
     return "; ".join(filter(None, (_following_indexes(change, indexes), readers if len(change.column) == 1 else "")))
 
 
 def _stale_readers(change: c.WidenColumn | c.ConvertColumn, before: Sequence[Column]) -> str:
-    """Returns which computed columns become stale with it."""
+    """Returns the computed columns that become stale with it."""
     readers = readers_of({each.name: each.computed for each in before if each.computed}, [change.column[0]])
     if not readers:
         return ""

@@ -1,4 +1,4 @@
-"""The changes that are planned but never applied, each with why and what to do instead."""
+"""The changes that are planned but never applied, each with the reason and the remedy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from deployer.specs.model import TableSpec
 from deployer.specs.types.types import format_type
 
 _NO_KEYS: Mapping[str, str] = MappingProxyType({})
-#: What to do about a root or a state store that is to be another.
+#: the remedy for a changed root or state store
 MOVE = "move the lake yourself, as docs/changes.md says (Moving an instance), and run this again"
 
 
@@ -64,7 +64,7 @@ def kept_keys(before: Spec | None, after: Spec | None) -> dict[str, str]:
 def refuse_unsupported(
     changes: Iterable[c.Change], keys: Mapping[str, str] = _NO_KEYS, *, has_rows: bool = True
 ) -> None:
-    """Raise Refused that names every change which cannot be applied."""
+    """Raises Refused, which names every change that cannot be applied."""
     refused = [(change.address, why) for change in changes if (why := refusal(change, keys, has_rows=has_rows))]
     if refused:
         raise Refused("; ".join(why for _, why in refused), where=refused[0][0], remedy="undo it in the specs")

@@ -1,5 +1,5 @@
-"""The rows that refreshes of views would read and write, which a plan shows beside its changes. `up` refreshes
-nothing."""
+"""The rows that refreshes of views would read and write, which a plan shows beside its changes. `up` does not refresh
+views."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ RefreshMode = Literal["none", "incremental", "full", "unknown"]
 class ViewRefresh:
     """The next refresh of the view at `address` after the plan, and why.
 
-    `rows`, `bytes` and `fragments` are of the tables that the view reads: all of them for a full refresh, else those
-    that changed. `written` is the number of rows that it writes at most, None where that is not known before it.
+    `rows`, `bytes` and `fragments` belong to the tables that the view reads: all of them for a full refresh, otherwise
+    those that changed. `written` is the largest number of rows to write, None where it is unknown.
     """
 
     address: str
@@ -34,7 +34,7 @@ class ViewRefresh:
 
 
 def describe_refresh(refresh: ViewRefresh) -> str:
-    """`nyc.late: full, since its query changes: reads 3 rows in 1 file (1.5 kB), writes at most 2 rows`."""
+    """Returns `nyc.late: full, since its query changes: reads 3 rows in 1 file (1.5 kB), writes at most 2 rows`."""
     if refresh.mode == "none":
         return f"{refresh.name}: nothing to refresh: {refresh.reason}"
     if refresh.mode == "unknown":

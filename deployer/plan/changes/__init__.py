@@ -1,9 +1,8 @@
 """The changes that a lake can have: one frozen class for each kind of change, in one closed union.
 
-A change says what is different, never how it is applied (deployer.tables) or how it is shown
-(deployer.plan.render.changes). `kind` is the name of the class in JSON, in policies and in docs/changes.md: it stays
-when the class is renamed. `address` is the resource; `column` is the path of names from the table's top-level column to
-the nested field.
+A change describes the difference, not how it is applied (deployer.tables) or shown (deployer.plan.render.changes).
+`kind` is the name of the class in JSON, in policies and in docs/changes.md: it stays when the class is renamed.
+`address` is the resource; `column` is the path of names from the table's top-level column to the nested field.
 
 The rest of `deployer.plan` and every layer above `deployer.plan` may import it.
 """
@@ -173,15 +172,15 @@ InstanceChange = (
     | ChangeTags
 )
 RewriteChange = WidenColumn | ChangeRowKeys | ChangeSortKeys | ChangeSplitPoints | ChangeStorage | ChangeViewQuery
-#: What is set of a table after its rows have their new keys and leaves.
+#: Constraints that are set after a table's rows have their new keys and leaves.
 Constraint = SetUnique | ChangeLeafLimit | ChangeRetention | ChangeHolds | ChangeRetainedChanges
 PropertyChange = (
     ChangeEmbedding | ChangeMaxStaleness | SetOnline | SetDeletionProtection | ChangeDescription | ChangeTags
 )
-#: What can change of a table that exists and stays.
+#: Changes of a table that exists before and after.
 TableAlteration = RenameTable | ColumnChange | RewriteChange | Constraint | IndexChange | ServiceChange | PropertyChange
 TableChange = CreateTable | DeleteTable | TableAlteration
-#: What can change of a dataset that exists and stays.
+#: Changes of a dataset that exists before and after.
 DatasetAlteration = (
     ChangeSources
     | ChangeRegister

@@ -12,7 +12,7 @@ ColumnPath = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class AddColumn:
-    """`after` names the sibling that it follows in the spec, None for the first."""
+    """A new column. `after` is the sibling before it in the spec, None for the first column."""
 
     kind = "AddColumn"
 
@@ -31,7 +31,7 @@ class DropColumn:
 
 @dataclass(frozen=True, slots=True)
 class RenameColumn:
-    """`column` is the path before; `after` the new last name."""
+    """A rename. `column` is the former path, `after` the new last name."""
 
     kind = "RenameColumn"
 
@@ -42,7 +42,7 @@ class RenameColumn:
 
 @dataclass(frozen=True, slots=True)
 class WidenColumn:
-    """Every value of `before` is a value of `after`."""
+    """A wider type: every value of `before` is a value of `after`."""
 
     kind = "WidenColumn"
 
@@ -54,7 +54,8 @@ class WidenColumn:
 
 @dataclass(frozen=True, slots=True)
 class ConvertColumn:
-    """Some values of `before` may have no value of `after`; `using` is the SQL expression that gives the new ones."""
+    """A conversion: some values of `before` may have no value of `after`. `using` is the SQL expression of the new
+    values."""
 
     kind = "ConvertColumn"
 
@@ -81,7 +82,7 @@ class TightenNullability:
 
 @dataclass(frozen=True, slots=True)
 class ReorderColumns:
-    """`before` and `after` order the columns that both sides have, under the struct `column` (empty: the table)."""
+    """A new order. `before` and `after` are the common columns in order, in the struct `column` (empty: the table)."""
 
     kind = "ReorderColumns"
 
@@ -102,7 +103,7 @@ class ChangeColumnDescription:
 
 @dataclass(frozen=True, slots=True)
 class ChangeColumnDefault:
-    """The SQL expression for rows that come without the column; empty: they get null."""
+    """The SQL expression for loaded rows without the column; empty: the value is null."""
 
     kind = "ChangeColumnDefault"
 
@@ -114,7 +115,7 @@ class ChangeColumnDefault:
 
 @dataclass(frozen=True, slots=True)
 class ChangeColumnSource:
-    """The name that the column has in files; None: its own."""
+    """The name of the column in files; None: the column's own name."""
 
     kind = "ChangeColumnSource"
 

@@ -1,4 +1,4 @@
-"""Changes of a dataset of recordings. Its segments are data, so none of these is about them."""
+"""Changes of a dataset of recordings. Its segments are data, and no change is about them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class CreateDataset:
 
 @dataclass(frozen=True, slots=True)
 class DeleteDataset:
-    """Its recordings stay where they are; what is registered of them goes."""
+    """A deletion. The recordings stay where they are; their registrations are deleted."""
 
     kind = "DeleteDataset"
 
@@ -25,7 +25,7 @@ class DeleteDataset:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSources:
-    """The places where new recordings are looked for. What is registered stays."""
+    """The places of new recordings. Registered recordings stay."""
 
     kind = "ChangeSources"
 

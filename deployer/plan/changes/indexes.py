@@ -34,7 +34,7 @@ class RebuildIndex:
 
 @dataclass(frozen=True, slots=True)
 class RenameIndex:
-    """Another name for an index that stays as it is; both have its column by the new name."""
+    """A rename of an unchanged index; both sides have its column by the new name."""
 
     kind = "RenameIndex"
 

@@ -22,7 +22,7 @@ class DeleteInstance:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRoot:
-    """`found`: the lake is at the new root already, moved there by hand; only its record changes."""
+    """A new root. `found`: the lake was moved to the new root by hand; only its record changes."""
 
     kind = "ChangeRoot"
 
@@ -34,7 +34,8 @@ class ChangeRoot:
 
 @dataclass(frozen=True, slots=True)
 class ChangeStateBackend:
-    """`found`: the state is in the new store already, imported there with a new root; only its record changes."""
+    """A new state store. `found`: the state was imported into the new store with a new root; only its record
+    changes."""
 
     kind = "ChangeStateBackend"
 

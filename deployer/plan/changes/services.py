@@ -36,7 +36,7 @@ class ChangeTrigger:
 
 @dataclass(frozen=True, slots=True)
 class ChangeServiceOptions:
-    """`before_raw` and `after_raw`: whether the options are unchecked texts."""
+    """The options of a service. `before_raw` and `after_raw`: the options are unchecked texts."""
 
     kind = "ChangeServiceOptions"
 

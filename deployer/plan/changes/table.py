@@ -21,7 +21,8 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True)
 class DeleteTable:
-    """`name` is the table's `database.name` where it differs from its address, as after a rename by hand."""
+    """A deletion. `name` is the table's `database.name` where it differs from its address, as after a rename by
+    hand."""
 
     kind = "DeleteTable"
 
@@ -42,7 +43,7 @@ class RenameTable:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRowKeys:
-    """`unique`: no two rows may have the same new keys, which the old ones do not show."""
+    """New row keys. `unique`: two rows may not have the same new keys, which the old keys do not guarantee."""
 
     kind = "ChangeRowKeys"
 
@@ -54,7 +55,7 @@ class ChangeRowKeys:
 
 @dataclass(frozen=True, slots=True)
 class SetUnique:
-    """A flag: no two rows may have the same row keys; `keys` are those keys where they may not."""
+    """A flag: two rows may not have the same row keys; `keys` are the keys where the flag is set."""
 
     kind = "SetUnique"
 
@@ -77,7 +78,7 @@ class ChangeSplitPoints:
     address: str
     before: SplitPoints
     after: SplitPoints
-    keys: tuple[Column, ...] = ()  #: names and types of the row keys that split points have values of
+    keys: tuple[Column, ...] = ()  #: names and types of the row keys whose values are in split points
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,7 @@ class ChangeHolds:
 
 @dataclass(frozen=True, slots=True)
 class ChangeViewQuery:
-    """The definition of a view's rows; None: they are loaded, as those of a table are."""
+    """The definition of a view's rows; None: the rows are loaded, as for a table."""
 
     kind = "ChangeViewQuery"
 

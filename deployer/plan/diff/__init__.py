@@ -1,4 +1,4 @@
-"""The difference between what is declared and what is live. Pure.
+"""The difference between declared and live resources. Pure.
 
 `deployer.plan`, `deployer.plan.planning` and every layer above `deployer.plan` may import it.
 """

@@ -29,9 +29,11 @@ from deployer.specs.types.types import Column, ColumnType, Dictionary, FixedSize
 def diff_columns(
     address: str, live: Sequence[Column], desired: Sequence[Column], parent: ColumnPath = ()
 ) -> Iterator[ColumnChange]:
-    """Changes that turn `live` into `desired`; `deployer.plan.stages` gives them their order among all of a table's.
+    """Returns the changes that turn `live` into `desired`; `deployer.plan.stages` orders them among all changes of a
+    table.
 
-    A desired column is the live one of its name, else the live one that its `renamed_from` names, else new.
+    A desired column is the live column with its name, otherwise the live column that its `renamed_from` names,
+    otherwise a new column.
     """
     if live == desired:
         return
@@ -88,8 +90,8 @@ def _diff_column(address: str, live: Column, desired: Column, parent: ColumnPath
 
 
 def _wants_values(change: ColumnChange) -> bool:
-    """Returns whether rows need values that only an expression can give; that of a column is for all that is inside of
-    it."""
+    """Returns whether rows need values that only an expression can give. A column's expression also covers its nested
+    fields."""
     return isinstance(change, ConvertColumn) or (isinstance(change, AddColumn) and not change.definition.nullable)
 
 
@@ -115,7 +117,7 @@ def _diff_type(
 
 
 def _diff_child(address: str, live: Column, desired: Column, path: ColumnPath) -> Iterator[ColumnChange]:
-    """Items of lists and maps have conventional names, which are not a change."""
+    """Compares children. Items of lists and maps have conventional names, which do not count as changes."""
     renamed = Column(
         live.name,
         desired.type,
@@ -137,7 +139,7 @@ def _diff_order(
         yield ReorderColumns(address, parent, before, after)
 
 
-# Integers fit a wider integer, and a float whose mantissa holds them (IEEE 754: 11, 24 and 53 bits).
+# integers fit a wider integer, and a float whose mantissa can hold them (IEEE 754: 11, 24 and 53 bits)
 _NUMBERS = {
     "int8": ("int16", "int32", "int64", "float16", "float32", "float64"),
     "int16": ("int32", "int64", "float32", "float64"),

@@ -20,10 +20,10 @@ from deployer.specs.model import IndexSpec
 def diff_indexes(
     address: str, live: Iterable[IndexSpec], desired: Sequence[IndexSpec], columns: Sequence[ColumnChange] = ()
 ) -> tuple[IndexChange, ...]:
-    """Returns what differs between two tables' indexes, whose columns change by `columns`; those to drop come first.
+    """Returns the differences between two tables' indexes, whose columns change by `columns`; drops come first.
 
-    An index follows its column's new name. One that then has only another name than a declared one is renamed, as one
-    that is named after its column.
+    An index follows its column's new name. If an index then differs from a declared one only in its name, it is
+    renamed. This is the case for indexes that are named after their column.
     """
     before = {index.name: index for index in live}
     existing = {name: _renamed(index, columns) for name, index in before.items()}
@@ -37,7 +37,8 @@ def diff_indexes(
 
 
 def _renames(address: str, existing: Mapping[str, IndexSpec], desired: Sequence[IndexSpec]) -> Iterator[RenameIndex]:
-    """Indexes that only need another name, in an order in which each new name is free; not those in a circle."""
+    """Returns the indexes that only need another name, in an order in which each new name is free. Indexes that
+    exchange names in a circle are left out."""
     now = dict(existing)
     waiting = [index for index in desired if index != now.get(index.name)]
     settled = {index.name for index in desired} - {index.name for index in waiting}

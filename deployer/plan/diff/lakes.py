@@ -1,6 +1,6 @@
-"""The one comparison: what must change so that `live` becomes `desired`. Pure; no I/O and no Pulumi.
+"""The one comparison: the changes that turn `live` into `desired`.
 
-The provider's diff and the preview both call `diff` and only translate what it says.
+Pure; no I/O and no Pulumi. The provider's diff and the preview both call `diff` and only translate its result.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ from deployer.specs.types.types import Column, format_type
 
 
 def diff(live: Spec | None, desired: Spec | None, *, read: bool = False) -> tuple[Change, ...]:
-    """Changes of one resource, in the order in which they are applied; empty when there is nothing to do.
+    """Returns the changes of one resource, in the order in which they are applied; empty when there is nothing to do.
 
-    `live` is what exists (None: nothing), `desired` what is declared (None: it should not exist). `read`: `live` was
-    read at the root that `desired` has, so that an instance which says another has been moved.
+    `live` is the existing resource (None: it does not exist), `desired` the declared one (None: it should not exist).
+    `read`: `live` was read at the root of `desired`, so an instance that records another root was moved.
     """
     match live, desired:
         case None, None:
@@ -106,7 +106,7 @@ def _diff_instance(live: InstanceSpec, desired: InstanceSpec, read: bool) -> Ite
 
 
 def diff_tables(live: TableSpec, desired: TableSpec) -> tuple[TableAlteration, ...]:
-    """Changes that turn the live table into the desired one, in the order of `deployer.plan.stages`."""
+    """Returns the changes that turn the live table into the desired one, in the order of `deployer.plan.stages`."""
     return in_order(_diff_table(live, desired), desired)
 
 
@@ -118,7 +118,7 @@ def _diff_table(live: TableSpec, desired: TableSpec) -> Iterator[TableAlteration
     if live.view is None and desired.view is None:
         columns = tuple(diff_columns(address, live.columns, desired.columns))
     elif makes_other_rows(live, desired):
-        yield ChangeViewQuery(address, live.view, desired.view)  # the view that is built has its own columns
+        yield ChangeViewQuery(address, live.view, desired.view)  # the new view is built with its columns
     else:
         columns = tuple(diff_columns(address, live.columns, desired.columns))
     yield from columns
@@ -134,7 +134,7 @@ def _diff_table(live: TableSpec, desired: TableSpec) -> Iterator[TableAlteration
     if live.split_points != desired.split_points:
         types = {column.name: column.type for column in desired.columns}
         comparable = row_keys == desired.row_keys or desired.split_points
-        there = all(name in types for name in desired.row_keys)  # others may have dropped a key's column
+        there = all(name in types for name in desired.row_keys)  # another program may have dropped a key's column
         keys = tuple(Column(name, types[name]) for name in desired.row_keys if comparable and there)
         yield ChangeSplitPoints(address, live.split_points, desired.split_points, keys)
     if live.max_rows_per_leaf != desired.max_rows_per_leaf:
@@ -185,7 +185,7 @@ def _diff_annotations(
 def service_changes(
     address: str, live: Iterable[ServiceSpec], desired: Iterable[ServiceSpec]
 ) -> Iterator[ServiceChange]:
-    """Services to detach, then those to attach or to change, each property a change of its own."""
+    """Returns the services to detach, then those to attach or to change. Each property is a separate change."""
     wanted = {service.kind for service in desired}
     existing = {service.kind: service for service in live}
     yield from (DeleteService(address, service) for service in existing.values() if service.kind not in wanted)

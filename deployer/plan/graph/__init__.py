@@ -1,4 +1,4 @@
-"""The resource graph that a lake declares: one node a resource, each with its address and what it depends on.
+"""The resource graph that a lake declares: one node for each resource, with its address and its dependencies.
 
 `deployer.plan.assess`, `deployer.plan.diff`, `deployer.plan.planning`, `deployer.app`, `deployer.policy` and
 `deployer.provider` may import it.

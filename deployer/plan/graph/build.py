@@ -1,4 +1,4 @@
-"""Specs to the desired resource graph, in an order in which every node comes after what it depends on."""
+"""Builds the desired resource graph from specs. Every node comes after its dependencies."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Graph:
 
 
 def build_graph(lake: Lake) -> Graph:
-    """Returns the graph of a lake: the instance, its tables by address, each of which needs the instance, its views,
-    each of which needs the tables and views that it reads too, and its datasets of recordings."""
+    """Returns the graph of a lake: the instance, its tables by address, its views, and its datasets of recordings. Each
+    needs the instance; a view also needs the tables and views that it reads."""
     instance = Node(lake.instance)
     nodes = {instance.address: instance}
     in_order = sorted(lake.tables, key=lambda table: table.address)
@@ -60,7 +60,7 @@ def build_graph(lake: Lake) -> Graph:
 
 
 def in_dependency_order(views: Iterable[TableSpec]) -> list[TableSpec]:
-    """Returns the views, each after those that it reads, else in their order. Those of a cycle come last."""
+    """Returns the views, each after those that it reads, otherwise in their order. Views of a cycle come last."""
     waiting = list(views)
     order: list[TableSpec] = []
     while waiting:

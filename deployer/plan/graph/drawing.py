@@ -1,8 +1,8 @@
-"""The resource graph as text in Mermaid's language, and as an SVG drawing: layers from left to right, each as tall as
-fits, in several columns if need be.
+"""The resource graph as text in Mermaid's language, and as an SVG drawing: layers from left to right, in several
+columns where a layer is too tall.
 
-A layer holds the nodes whose longest chain of dependencies is equally long. Edges leave to the right, run along lanes
-between the columns, and enter from the left, so that none crosses a box.
+A layer holds the nodes whose longest chain of dependencies has the same length. Edges leave to the right, run in lanes
+between the columns, and enter from the left, so that no edge crosses a box.
 
 An edge to a view has the lineage of the view's columns: as a label in Mermaid, as a title in SVG.
 """
@@ -23,7 +23,7 @@ from deployer.specs.types.dataset import DatasetSpec
 
 _BOX_HEIGHT, _ROW_GAP, _COLUMN_GAP, _MARGIN, _LANE = 46, 14, 72, 28, 22
 _CHARACTER, _PADDING, _NARROWEST, _WIDEST = 7.4, 28, 130, 380  # pixels; a character of the widest text
-MOST_LINES = 12  #: of a label of an edge
+MOST_LINES = 12  #: at most this many lines are in the label of an edge
 _COLUMN_ROWS = 20  # a column may always be as tall as this
 
 _STYLE = """
@@ -57,7 +57,7 @@ class Box:
 
 
 def layers(graph: Graph) -> list[list[str]]:
-    """Addresses by the length of their longest chain of dependencies, each layer in the graph's order."""
+    """Returns the addresses by the length of their longest chain of dependencies, each layer in the graph's order."""
     depth: dict[str, int] = {}
     for address, node in graph.nodes.items():  # dependencies come first
         depth[address] = 1 + max((depth[needed] for needed in node.depends_on if needed in depth), default=-1)
@@ -88,7 +88,7 @@ def place(graph: Graph) -> dict[str, Box]:
 
 
 def graph_as_svg(graph: Graph) -> str:
-    """Returns one SVG file that needs nothing else; every name in it is escaped."""
+    """Returns one self-contained SVG file; every name in it is escaped."""
     boxes = place(graph)
     width = max((box.x + box.width for box in boxes.values()), default=0) + _MARGIN
     height = max((box.y + _BOX_HEIGHT for box in boxes.values()), default=0) + _MARGIN
@@ -109,7 +109,7 @@ def graph_as_svg(graph: Graph) -> str:
 
 
 def _lineage(needed: Node, node: Node) -> tuple[str, ...]:
-    """Returns the lineage of an edge; nothing unless it goes from a table to a view."""
+    """Returns the lineage of an edge from a table to a view; empty for other edges."""
     if not isinstance(needed.spec, TableSpec) or not isinstance(node.spec, TableSpec):
         return ()
     return lineage(node.spec, needed.spec.full_name)
@@ -164,7 +164,7 @@ def _width(node: Node) -> float:
 
 
 def _cells(text: str) -> int:
-    """Characters, wide ones of East Asia as two."""
+    """Returns the number of characters; wide ones of East Asia count twice."""
     return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
 
 
@@ -181,13 +181,12 @@ def _cut(text: str, cells: int) -> str:
 
 
 def _safe(text: str) -> str:
-    """Returns text for XML, which has no place for control characters, not even escaped."""
+    """Returns text for XML, which does not allow control characters, even escaped."""
     return escape(visible(text))
 
 
 def graph_as_mermaid(graph: Graph) -> str:
-    """Returns a flowchart from what is depended on to what depends on it. Nodes are numbered, so names are only
-    labels.
+    """Returns a flowchart from dependencies to dependents. Nodes are numbered, so names are only labels.
 
     Labels of edges have at most MOST_LINES lines.
     """
@@ -211,8 +210,8 @@ def _mermaid_lines(about: tuple[str, ...]) -> str:
 
 
 def _mermaid_label(text: str) -> str:
-    """Returns a label that means nothing to Mermaid nor to HTML: all but letters, digits and a few signs as entity
-    numbers."""
+    """Returns a label without meaning in Mermaid and HTML: all characters except letters, digits and a few signs are
+    entity numbers."""
     return "".join(
         character if character.isalnum() or character in " /_-.→" else f"#{ord(character)};" for character in text
     )

@@ -1,4 +1,4 @@
-"""Lineage: what columns of a view are made of, and the indexes that they go into, from its spec."""
+"""Lineage: the source columns of a view's columns, and the indexes on these, from the view's spec."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from deployer.specs.model import TableSpec
 
 
 def lineage(view: TableSpec, source: str) -> tuple[str, ...]:
-    """Returns a line for each column of the view that is made of columns of the table `source`, a full name: first
-    these, then the column, then the indexes on it, such as `delay, distance → speed → speed_btree`.
+    """Returns a line for each column of the view that is computed from columns of the table `source` (a full name).
 
-    A view whose query could not be planned from specs has none.
+    A line has these columns, then the view's column, then the indexes on it, such as `delay, distance → speed →
+    speed_btree`. The result is empty if the view's query could not be planned from specs.
     """
     if view.view is None:
         return ()

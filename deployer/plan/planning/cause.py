@@ -53,8 +53,8 @@ _COLUMN_PROPERTY: dict[type, str] = {
 
 
 def cause(change: c.Change, desired: Spec | None) -> Position | None:
-    """Returns the most exact position that the specs have for `change`; None when nothing declares the resource any
-    more."""
+    """Returns the most exact position that the specs have for `change`; None when the specs no longer declare the
+    resource."""
     if desired is None:
         return None
     if isinstance(change, c.ColumnChange):
@@ -73,7 +73,7 @@ def cause(change: c.Change, desired: Spec | None) -> Position | None:
         candidates = [f"search_indexes.{column}", "search_indexes"]
     elif isinstance(change, c.RenameTable):
         declared = isinstance(desired, TableSpec) and desired.former_name == change.before
-        candidates = ["renamed_from" if declared else "name"]  # the live name was given by other means
+        candidates = ["renamed_from" if declared else "name"]  # the live name does not come from the specs
     else:
         candidates = [_PROPERTY.get(type(change), "")]
     found = (desired.sources[key] for key in (*candidates, "") if key in desired.sources)
@@ -81,7 +81,7 @@ def cause(change: c.Change, desired: Spec | None) -> Position | None:
 
 
 def _index_places(change: c.IndexChange) -> list[str]:
-    """Returns the parameter that changed when there is one, else the index; else where indexes are declared."""
+    """Returns the position of the changed parameter, otherwise of the index, otherwise of the list of indexes."""
     match change:
         case c.CreateIndex(index=index):
             return [f"indexes.{index.name}", "indexes"]
@@ -98,7 +98,8 @@ def _index_places(change: c.IndexChange) -> list[str]:
 
 
 def _service_places(change: c.ServiceChange) -> list[str]:
-    """Returns the property that changed, else the service; of one that is gone, where services are declared."""
+    """Returns the position of the changed property, otherwise of the service; for a removed service, that of the list
+    of services."""
     match change:
         case c.CreateService(service=service):
             return [f"services.{service.name}"]

@@ -16,10 +16,10 @@ from deployer.state.model.declared_properties import DEFAULT_DATABASE
 
 
 def plan_datasets(graph: Graph, live: LiveLake, *, owner: str, allow_destroy: Collection[str]) -> list[ResourcePlan]:
-    """Returns what happens to datasets: those of the graph in its order, then deletions by name.
+    """Returns the plan of datasets: those of the graph in its order, then deletions by name.
 
-    `owner` is the `project/stack` whose datasets are deleted when nothing declares them any more, as are those that
-    Pulumi's state of the stack has. In the statistics, rows are layers.
+    `owner` is the `project/stack` whose datasets are deleted when the specs no longer declare them. Datasets in
+    Pulumi's state of the stack are deleted too. In the statistics, rows are layers.
     """
     found = []
     for node in graph.nodes.values():
@@ -34,7 +34,7 @@ def plan_datasets(graph: Graph, live: LiveLake, *, owner: str, allow_destroy: Co
 
 
 def action_of(before: Spec | None, after: Spec | None, planned: Sequence[PlannedChange]) -> Action:
-    """Returns what happens to a resource with these changes."""
+    """Returns the action on a resource with these changes."""
     if not planned:
         return "same"
     if before is None:
@@ -60,7 +60,7 @@ def _plan(
 
 
 def _refusal(spec: DatasetSpec, now: LiveDataset | None, live: LiveLake, owner: str) -> str | None:
-    """Returns why no change of a dataset is applied; None where it is."""
+    """Returns why no change of a dataset is applied; None where changes are applied."""
     if now is not None and now.owner not in ("", owner) and now.dataset_id not in live.applied_datasets:
         return f"stack {now.owner} manages the dataset: give this one another name"
     table = f"table/{DEFAULT_DATABASE}.{spec.name}"

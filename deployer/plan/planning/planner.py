@@ -1,4 +1,4 @@
-"""A plan: every change with its risk, its cause and whether it may be applied. Pure."""
+"""Makes a plan: every change with its risk, its cause, and the reason if it is refused. Pure."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def make_plan(
     delete_savepoints: bool = False,
     foreign: Iterable[Foreign] = (),
 ) -> Plan:
-    """Returns what turns `live` into `graph`; an empty graph plans the deletion of everything that `owner` manages.
-    Nothing is planned for tables that cannot be read.
+    """Returns the plan that turns `live` into `graph`; an empty graph plans the deletion of everything that `owner`
+    manages.
 
-    `owner` is the `project/stack` whose tables are deleted when nothing declares them any more, as are those that
-    Pulumi's state of the stack has; others are left alone. `allow_destroy` holds the addresses whose data may be
-    destroyed; `delete_savepoints`: tables that have savepoints may be deleted with them. A resource has the address by
-    which it is declared, else the one by which Pulumi's state has it.
+    Nothing is planned for tables that cannot be read. `owner` is the `project/stack` whose tables are deleted when the
+    specs no longer declare them. Tables in Pulumi's state of the stack are deleted too; other tables are not changed.
+    `allow_destroy` has the addresses whose data may be destroyed; `delete_savepoints`: tables may be deleted with their
+    savepoints. A resource has its declared address, otherwise the address in Pulumi's state.
     """
     resources = []
     declared = set()
@@ -78,7 +78,7 @@ def make_plan(
 
 
 def _deletion_order(live: LiveLake) -> list[tuple[str, LiveTable]]:
-    """Returns the live tables by their addresses: views first, each before what it reads, then the others by name."""
+    """Returns the live tables by their addresses: views first, each before its sources, then the others by name."""
     views = [table.spec for _, table in sorted(live.tables.items()) if table.spec.view is not None]
     last = {spec.address: number for number, spec in enumerate(reversed(in_dependency_order(views)))}
     return sorted(live.tables.items(), key=lambda each: (last.get(each[1].spec.address, len(last)), each[0]))
@@ -115,8 +115,8 @@ def _plan_resource(
 
 
 def _with_savepoints(deleted: ResourcePlan, names: tuple[str, ...], *, allowed: bool) -> ResourcePlan:
-    """Returns the deletion of a table with these savepoints: it loses what they keep, and is refused unless they may
-    go."""
+    """Returns the deletion of a table with these savepoints. It loses their rows, and is refused unless the savepoints
+    may be deleted."""
     if not names:
         return deleted
     refusal = savepoint_refusal(names, allowed=allowed)

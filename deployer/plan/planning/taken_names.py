@@ -1,7 +1,7 @@
-"""Names that a plan cannot give to a table, because another table has them while the plan is applied. Pure.
+"""Refuses names that a plan cannot give to a table, because another table has them while the plan is applied.
 
-An engine applies resources in an order that nothing declares, and deletes at the end. So a name is free only if no
-table has it now, or if the table that has it is deleted before the engine runs.
+Pure. An engine applies resources in an undeclared order, and deletes at the end. So a name is free only if no table has
+it now, or if the table that has it is deleted before the engine runs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def refuse_taken_names(resources: Sequence[ResourcePlan], graph: Graph, live: LiveLake) -> list[ResourcePlan]:
-    """Returns the plan's resources, with each creation and rename refused whose name another table has."""
+    """Returns the plan's resources. Each creation or rename to a name that another table has is refused."""
     deleted = {each.live_address for each in resources if each.action == "delete"} - live.resources.keys()
     return [_checked(resource, graph, live, deleted) for resource in resources]
 

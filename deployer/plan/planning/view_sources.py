@@ -1,7 +1,7 @@
-"""Changes of tables that a plan cannot make, because a view reads what they take away. Pure.
+"""Refuses changes of tables that remove columns or tables which a view reads.
 
-Specs that declare a view are checked against the columns that they declare, so that only a change of a column's type is
-left for a plan. A view without a declaration is still refreshed, by its query as it is stored.
+Pure. Specs that declare a view are checked against the declared columns, so that only changes of a column's type remain
+for a plan. A view without a declaration is still refreshed, by its stored query.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """A view that is there after the plan. `declared`: specs declare it. `is_rebuilt`: the plan builds it again."""
+    """A view that exists after the plan. `declared`: specs declare it. `is_rebuilt`: the plan builds it again."""
 
     name: str
     view: ViewSpec
@@ -39,7 +39,7 @@ class _Reader:
 
 
 def refuse_losses_of_views(resources: Sequence[ResourcePlan], graph: Graph, live: LiveLake) -> list[ResourcePlan]:
-    """Returns the plan's resources, with each change refused that takes away what a view reads which stays."""
+    """Returns the plan's resources. Each change that removes something which a remaining view reads is refused."""
     readers = list(_readers(resources, graph, live))
     return [_checked(resource, readers, graph, live) for resource in resources] if readers else list(resources)
 
@@ -81,7 +81,7 @@ def _checked(resource: ResourcePlan, readers: Sequence[_Reader], graph: Graph, l
 
 
 def _loss(change: c.Change, reader: _Reader, table: str, desired: object, before: object) -> str | None:
-    """Returns why a change of a table takes away what the view reads; None where it does not."""
+    """Returns why a change of a table breaks the view; None where it does not."""
     if reader.declared:
         match change:
             case c.WidenColumn(column=path) | c.ConvertColumn(column=path):

@@ -1,4 +1,4 @@
-"""The places where the long work of a plan is done: rewrites of whole tables, and builds of indexes of large tables.
+"""The places where the long work of a plan runs: rewrites of whole tables, and builds of indexes of large tables.
 Pure."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from deployer.plan.model import Plan, PlannedChange, ResourcePlan
 from deployer.plan.stages import RewriteTable, stages
 from deployer.specs.model import Lake, TableSpec
 
-SMALL_ROWS = 20_000_000  #: up to here the process of `up` builds an index before a cluster would have started
+SMALL_ROWS = 20_000_000  #: up to this size, the process of `up` builds an index faster than a cluster starts
 
 
 def rewrites_tables(plan: Plan, lake: Lake) -> bool:
@@ -27,8 +27,8 @@ def builds_large_indexes(plan: Plan) -> bool:
 
 
 def with_place(plan: Plan, lake: Lake, place: str) -> Plan:
-    """Returns the plan, which says `place` (`on cluster nightly (emr)`) of each change that rewrites a whole table or
-    builds an index of a large one."""
+    """Returns the plan with `place` (`on cluster nightly (emr)`) in each change that rewrites a whole table or builds
+    an index of a large one."""
     tables = {table.address: table for table in lake.tables}
     return replace(
         plan,
@@ -39,7 +39,7 @@ def with_place(plan: Plan, lake: Lake, place: str) -> Plan:
 
 
 def with_build_place(plan: Plan, place: str) -> Plan:
-    """Returns the plan, which says `place` of each change that builds an index of a large table."""
+    """Returns the plan with `place` in each change that builds an index of a large table."""
     return replace(plan, resources=tuple(_placed(each, _builds(each), place) for each in plan.resources))
 
 

@@ -1,4 +1,4 @@
-"""A plan for people and tools: terminal, Markdown, HTML and JSON. Pure.
+"""Renders a plan for people and tools: terminal, Markdown, HTML and JSON. Pure.
 
 Every layer above `deployer.plan` may import it.
 """

@@ -16,7 +16,7 @@ from deployer.specs.types.dataset import BlueprintFile, DatasetService, Recordin
 from deployer.specs.types.types import Column, format_type
 from deployer.specs.types.view import ViewFunction, ViewSpec, staleness_text
 
-_POINTS, _LONGEST = 3, 40  #: how many split points are shown, and characters of a value in one
+_POINTS, _LONGEST = 3, 40  #: how many split points are shown, and how many characters of each value
 
 
 def describe(change: c.Change) -> str:
@@ -189,7 +189,7 @@ def _blueprint(before: BlueprintFile | None, after: BlueprintFile | None) -> str
 
 
 def describe_holds(before: Sequence[Hold], after: Sequence[Hold]) -> str:
-    """`place legal hold audit: account = 'A-17' (case 12); release legal hold old`."""
+    """Returns `place legal hold audit: account = 'A-17' (case 12); release legal hold old`."""
     old, new = ({hold.name: hold for hold in side} for side in (before, after))
     parts = [f"release legal hold {name}" for name in old if name not in new]
     for name, hold in new.items():
@@ -216,7 +216,8 @@ def _path(path: c.ColumnPath) -> str:
 
 
 def _points(before: c.SplitPoints, after: c.SplitPoints, keys: Sequence[Column]) -> str:
-    """`, new at DL; (UA, 100) and 12 more`: the first split points that come, or else go, as specs write them."""
+    """Returns `, new at DL; (UA, 100) and 12 more`: the first added split points, or otherwise removed ones, in the
+    form of specs."""
     from deployer.specs.editing.write import split_point_document  # it loads the writer of YAML
 
     new = [point for point in after if point not in before]
@@ -239,7 +240,7 @@ def _view(view: ViewSpec | None) -> str:
 
 
 def _functions(before: ViewSpec | None, after: ViewSpec | None) -> str:
-    """`, function embed features.text:embed@1 → features.text:embed@2`: functions that are other ones than before."""
+    """Returns `, function embed features.text:embed@1 → features.text:embed@2`: the changed functions."""
     if before is None or after is None:
         return ""
     return "".join(
@@ -273,7 +274,7 @@ def _index(index: IndexSpec) -> str:
 
 
 def describe_options(parameters: Mapping[str, object]) -> str:
-    """Parameters of an index: `metric cosine, m 16`."""
+    """Returns the parameters of an index: `metric cosine, m 16`."""
     return ", ".join(f"{name} {_option(value)}" for name, value in parameters.items())
 
 

@@ -1,4 +1,4 @@
-"""A plan as one HTML page that needs nothing else: styles are inside, there are no scripts.
+"""Renders a plan as one self-contained HTML page: it includes its styles and has no scripts.
 
 `render_page` makes such pages of the package's templates, with everything that they show escaped.
 """
@@ -37,13 +37,13 @@ from deployer.platform.text.formatting import count, size
 def plan_as_html(plan: Plan, against: str | None = None, saved: SavedAs | None = None) -> str:
     """Returns the whole plan, risky changes first and safe ones folded; resources without changes are only counted.
 
-    `against`: the Git ref whose specs it was made from, where no live state was read. `saved`: the file that has it.
+    `against`: the Git ref whose specs the plan was made from, where no live state was read. `saved`: the plan's file.
     """
     return render_page("plan.html.j2", **plan_values(plan, against, saved))
 
 
 def plan_values(plan: Plan, against: str | None = None, saved: SavedAs | None = None) -> dict[str, Any]:
-    """Returns what `plan_body.html.j2` shows."""
+    """Returns the values for `plan_body.html.j2`."""
     resources = [(resource, *parted(resource)) for resource in plan.resources]
     safe = [len(changes) for _, _, changes in resources if changes]
     return {
@@ -71,7 +71,7 @@ def plan_values(plan: Plan, against: str | None = None, saved: SavedAs | None = 
 
 
 def verdict_as_html(instance: str, verdict: Verdict) -> str:
-    """Returns what policies say, alone."""
+    """Returns only the verdict of policies."""
     return render_page("policy.html.j2", instance=instance, verdict=verdict, verdict_line=verdict_line)
 
 
@@ -99,6 +99,6 @@ def page_environment(*packages: str) -> Environment:
 def _prose(value: Any) -> Markup:
     """Returns one of this project's sentences as one clean line, with text between backticks as code."""
     parts = plain(str(value)).split("`")
-    if not len(parts) % 2:  # one has no partner
+    if not len(parts) % 2:  # a backtick has no partner
         return escape("`".join(parts))
     return Markup().join(Markup("<code>{}</code>").format(part) if i % 2 else part for i, part in enumerate(parts))

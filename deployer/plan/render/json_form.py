@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from deployer.plan.saved.seal import SavedAs
     from deployer.plan.verdict import Verdict, Violation
 
-#: Raised when a reader of the document must know; readers refuse a later one.
+#: the version of the document; it is raised when readers must know of a change, and readers refuse a later one
 FORMAT_VERSION = 1
 
 
 def plan_as_json(plan: Plan, against: str | None = None, saved: SavedAs | None = None) -> dict[str, Any]:
     """Returns the whole plan; resources without changes are counted and not listed.
 
-    `against`: the Git ref whose specs it was made from, where no live state was read. `saved`: the file that has it.
+    `against`: the Git ref whose specs the plan was made from, where no live state was read. `saved`: the plan's file.
     """
     return {
         "format": FORMAT_VERSION,
@@ -56,7 +56,7 @@ def plan_as_json(plan: Plan, against: str | None = None, saved: SavedAs | None =
 
 
 def saved_as_json(saved: SavedAs) -> dict[str, Any]:
-    """Returns which file has a plan, its digest and the id of the key that signed it."""
+    """Returns the file of a plan, its digest and the id of the key that signed it."""
     return {"file": saved.file, "digest": saved.digest, "signed_by": saved.signed_by or None}
 
 
@@ -78,7 +78,7 @@ def _cost(cost: MonthlyCost) -> dict[str, Any]:
 
 
 def verdict_document(instance: str, verdict: Verdict, targets: Targets | None = None) -> dict[str, Any]:
-    """Returns what policies say, alone: the document that `preview --policy-only --format json` prints."""
+    """Returns only the verdict of policies: the document that `preview --policy-only --format json` prints."""
     return {
         "format": FORMAT_VERSION,
         "instance": instance,
@@ -88,7 +88,7 @@ def verdict_document(instance: str, verdict: Verdict, targets: Targets | None = 
 
 
 def verdict_as_json(verdict: Verdict) -> dict[str, Any]:
-    """Returns what policies say, as a part of the plan's document."""
+    """Returns the verdict of policies, as a part of the plan's document."""
     return {
         "ref": verdict.ref or None,
         "counts": verdict.counts(),

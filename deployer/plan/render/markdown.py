@@ -32,8 +32,8 @@ from deployer.platform.text.formatting import count, size
 
 #: GitHub refuses comments of more characters. We count UTF-8 bytes, of which a text has never fewer.
 COMMENT_LIMIT = 65_536
-_ROOM_FOR_NOTES = 400  #: for the lines that say what was left out
-_NOTES = 10  #: computed columns to compute that are listed; of more, the number
+_ROOM_FOR_NOTES = 400  #: for the lines about omitted changes
+_NOTES = 10  #: at most this many computed columns are listed; of more, only the number is shown
 _ICONS = {Risk.SAFE: "🟢", Risk.REWRITES: "🟡", Risk.EXTERNAL: "🟣", Risk.DESTROYS: "🔴"}
 _STATUSES = {"mandatory": "⛔", "advisory": "⚠️", "approved": "✅"}
 
@@ -41,11 +41,11 @@ _STATUSES = {"mandatory": "⛔", "advisory": "⚠️", "approved": "✅"}
 def plan_as_markdown(
     plan: Plan, limit: int = COMMENT_LIMIT, against: str | None = None, saved: SavedAs | None = None
 ) -> str:
-    """Returns the plan in at most `limit` bytes; it says when it was made from the specs at a Git ref, `against`, and
-    names the digest of the file that has it, `saved`.
+    """Returns the plan in at most `limit` bytes.
 
-    A plan that is too long shows its safe changes as one line a resource, then is cut, with a count of what is left
-    out.
+    The text names the Git ref of the plan's specs, `against`, and the digest of the plan's file, `saved`. A plan that
+    is too long shows its safe changes as one line for each resource; then it is shortened, with the number of omitted
+    changes.
     """
     head, risky, safe, foreign = (
         _head(plan, against, saved),
@@ -68,7 +68,7 @@ def plan_as_markdown(
 
 
 def verdict_as_markdown(instance: str, verdict: Verdict, limit: int = COMMENT_LIMIT) -> str:
-    """Returns what policies say, alone, in at most `limit` bytes."""
+    """Returns only the verdict of policies, in at most `limit` bytes."""
     head = f"### Policies for {markdown_code(instance)}: {markdown_text(verdict_line(verdict))}\n"
     if verdict.denied:
         head += f"\n⛔ **refused**: {REMEDY}\n"

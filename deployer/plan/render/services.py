@@ -1,4 +1,4 @@
-"""Services, and their changes, as every rendering shows them."""
+"""The texts of services and their changes, which every rendering shows."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def service_name(change: ServiceChange) -> str:
 
 
 def describe_trigger(trigger: Trigger | None) -> str:
-    """`at 0 3 * * * Europe/Berlin, or after 100 commits`."""
+    """Returns `at 0 3 * * * Europe/Berlin, or after 100 commits`."""
     if trigger is None:
         return "on demand"
     found = [f"at {trigger.schedule} {trigger.timezone}"] if trigger.schedule else []
@@ -57,7 +57,7 @@ def describe_trigger(trigger: Trigger | None) -> str:
 
 
 def service_names(services: Iterable[ServiceSpec]) -> str:
-    """`compact, clean (options unchecked)`."""
+    """Returns `compact, clean (options unchecked)`."""
     return ", ".join(each.name + (f" ({UNCHECKED})" if each.unsafe_raw else "") for each in services)
 
 
@@ -77,7 +77,7 @@ def _service(service: ServiceSpec) -> str:
 
 
 def _has_queue(service: ServiceSpec) -> bool:
-    """Returns whether messages of a queue start the service, too, where an agent looks at it."""
+    """Returns whether messages of a queue start the service too, where an agent reads the queue."""
     return service.kind == "INGEST" and "queue" in service.options and service.trigger is not None
 
 

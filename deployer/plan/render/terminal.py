@@ -55,7 +55,7 @@ def plan_as_tree(plan: Plan) -> RenderableType:
 
 
 def verdict_as_tree(verdict: Verdict) -> RenderableType:
-    """Returns what policies say: each violation, the worst first, and remarks."""
+    """Returns the verdict of policies: each violation, the worst first, and remarks."""
     from deployer.plan.render.totals import verdict_line
 
     tree = Tree(FoldedLine(Text("Policy: ", style="bold").append(verdict_line(verdict), style="not bold"), 10))
@@ -135,7 +135,8 @@ def _change(planned: PlannedChange) -> RenderableType:
 
 
 def _with_more(line: Text, more: Text, indent: int) -> RenderableType:
-    """Returns a line of the tree whose words begin `indent` columns in, and another below them unless it is empty."""
+    """Returns a line of the tree whose text begins at column `indent`, and a second line below it unless that is
+    empty."""
     below = [FoldedLine(Text(" " * indent).append_text(more), indent)] if more else []
     return Group(FoldedLine(line, indent), *below)
 

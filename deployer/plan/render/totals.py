@@ -1,5 +1,6 @@
 """The texts about a whole plan that every rendering shows: resources by action, the rows and bytes that it rewrites or
-destroys, the catalogs beyond the lake that it publishes to, the verdict of policies, and how to apply a saved plan."""
+destroys, the catalogs outside the lake that it publishes to, the verdict of policies, and the command for a saved
+plan."""
 
 from __future__ import annotations
 
@@ -25,17 +26,18 @@ _OF_LAKES = ("instance/", "table/", "dataset/")
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Tables, rows and bytes that a risk touches; each row counts once. `unknown`: how many tables have no size."""
+    """The tables, rows and bytes with a risk; each row counts once. `unknown`: the number of tables without a known
+    size."""
 
     tables: int = 0
     rows: int = 0
     bytes: int = 0
     unknown: int = 0
-    about: bool = False  #: some of the bytes are reckoned
+    about: bool = False  #: some of the bytes are estimated
 
 
 def extent(plan: Plan, risk: Risk) -> Extent:
-    """Returns what all changes of that risk touch together."""
+    """Returns the extent of all changes with that risk together."""
     tables = rows = size_ = unknown = 0
     about = False
     for resource in plan.resources:
@@ -55,7 +57,8 @@ def _bytes(touched: Sequence[Assessment], statistics: TableStatistics) -> int:
 
 
 def headline(plan: Plan) -> str:
-    """`1 to create, 2 to update, 7 unchanged`, or `nothing to do, 7 resources as declared`; and `1 unreadable`."""
+    """Returns `1 to create, 2 to update, 7 unchanged`, or `nothing to do, 7 resources as declared`; and `1
+    unreadable`."""
     counts = plan.counts()
     unreadable = [f"{len(plan.unreadable):,} unreadable"] if plan.unreadable else []
     if plan.is_empty:
@@ -66,12 +69,12 @@ def headline(plan: Plan) -> str:
     return ", ".join([*parts, f"{counts['same']:,} unchanged", *unreadable])
 
 
-#: What becomes of a table that cannot be read.
+#: the text about a table that cannot be read
 LEFT_ALONE = "nothing is planned for it, and `up` leaves it as it is"
 
 
 def foreign_counts(plan: Plan) -> list[str]:
-    """`2 of other providers`, `3 for Pulumi's state`: how many operations do not change the lake."""
+    """Returns `2 of other providers`, `3 for Pulumi's state`: the number of operations that do not change the lake."""
     own = sum(item.address.startswith(_OF_LAKES) for item in plan.foreign)
     others = len(plan.foreign) - own
     parts = [(others, "of other providers"), (own, "for Pulumi's state")]
@@ -85,8 +88,8 @@ def foreign_title(plan: Plan) -> str:
 
 
 def extents(plan: Plan) -> list[tuple[Risk, str]]:
-    """Returns what is destroyed, published and rewritten, the worst first, each with its text: `3 rows, 1.5 KiB in 1
-    resource`."""
+    """Returns the extents of destroyed, published and rewritten data, the worst first, each with its text: `3 rows, 1.5
+    KiB in 1 resource`."""
     found: list[tuple[Risk, str]] = []
     for risk in (Risk.DESTROYS, Risk.EXTERNAL, Risk.REWRITES):
         total = extent(plan, risk)
@@ -107,7 +110,7 @@ def extents(plan: Plan) -> list[tuple[Risk, str]]:
 
 
 def is_risky(change: PlannedChange) -> bool:
-    """Returns whether a reviewer must see it: it touches data, sends something out, or is refused."""
+    """Returns whether a reviewer must see the change: it changes data, publishes data, or is refused."""
     return change.assessment.risk is not Risk.SAFE or change.refused is not None
 
 
@@ -119,7 +122,7 @@ def parted(resource: ResourcePlan) -> tuple[tuple[PlannedChange, ...], tuple[Pla
 
 
 def note_of(change: PlannedChange) -> str:
-    """`336,776 rows, 11.8 MiB; rows are sorted and placed again`, or empty."""
+    """Returns `336,776 rows, 11.8 MiB; rows are sorted and placed again`, or an empty text."""
     assessment = change.assessment
     size_ = about_size(assessment.bytes, about=assessment.about)
     touched = f"{count(assessment.rows, 'row')}, {size_}" if assessment.rows else ""
@@ -127,13 +130,13 @@ def note_of(change: PlannedChange) -> str:
 
 
 def removal_total(plan: Plan) -> str:
-    """`2 datasets to remove (11.8 MiB)`; empty without any."""
+    """Returns `2 datasets to remove (11.8 MiB)`; empty without removals."""
     if not plan.removals:
         return ""
     return f"{count(len(plan.removals), 'dataset')} to remove ({size(sum(each.bytes for each in plan.removals))})"
 
 
-#: What people can do about mandatory violations.
+#: the remedy for mandatory violations
 REMEDY = "`up` changes nothing until they are gone or approved in `policies/`"
 
 
@@ -141,7 +144,7 @@ def verdict_line(verdict: Verdict) -> str:
     """Returns the source of the rules and what they found: `5 rules of origin/main; violations: 2 mandatory, 1
     approved`.
 
-    Those of the checkout may be a branch's own: `5 rules, 1 disabled of this checkout; nothing breaks them`.
+    Those of the checkout may be a branch's own: `5 rules, 1 disabled of this checkout; no violations`.
     """
     disabled = sum(rule.enforcement is Enforcement.DISABLED for rule in verdict.rules)
     head = count(len(verdict.rules), "rule") + (f", {disabled:,} disabled" if disabled else "")
@@ -149,14 +152,14 @@ def verdict_line(verdict: Verdict) -> str:
     if len(verdict.rules) == disabled:
         return head
     found = [f"{number:,} {status}" for status, number in verdict.counts().items() if number]
-    return f"{head}; violations: {', '.join(found)}" if found else f"{head}; nothing breaks them"
+    return f"{head}; violations: {', '.join(found)}" if found else f"{head}; no violations"
 
 
 def describe_saved_plan(saved: SavedAs) -> str:
-    """`saved as sha256:…, signed by 4fb6…`."""
+    """Returns `saved as sha256:…, signed by 4fb6…`."""
     return f"saved as {saved.digest}" + (f", signed by {saved.signed_by}" if saved.signed_by else "")
 
 
 def apply_command(saved: SavedAs) -> str:
-    """Returns what applies that file and no other."""
+    """Returns the command that applies only that file."""
     return f"deployer up {shlex.quote(saved.file)} --expect {saved.digest}"

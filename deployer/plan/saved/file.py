@@ -1,9 +1,9 @@
-"""Saved plans: what is to be applied, and everything of live state that the plan was made from.
+"""Saved plans: the changes to apply, and all live state that the plan was made from.
 
-One JSON document: `format`, what is pinned, and `checksum`, the SHA-256 of the rest in canonical JSON, which notices
-accidental edits. The file's digest and `signature` (`plan_seal`) are for those on purpose. It holds no configuration of
-the stack, so no credential. Rows, bytes and versions move by themselves and are not pinned, except where the plan is
-safe only because a table holds no rows.
+A plan is one JSON document: `format`, the pinned state, and `checksum`, the SHA-256 of the rest in canonical JSON,
+which detects accidental edits. The file's digest and `signature` (`plan_seal`) detect intentional edits. The file does
+not contain the stack's configuration, and so no credentials. Rows, bytes and versions change by themselves and are not
+pinned, except where the plan is safe only because a table has no rows.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 1
 JSON = Any
-#: Address to property to value: what a plan read.
+#: the state that a plan read: address to property to value
 Facts = Mapping[str, Mapping[str, JSON]]
 
-_PLACE = ("root", "state")  #: the properties of an instance that say where its tables are
+_PLACE = ("root", "state")  #: the properties of an instance that determine the place of its tables
 _AGAIN = "preview again with --out"
-_RESOURCE = "resource"  #: the property that says which resource of Pulumi's state a table is
-_READABLE = "readable"  #: the property that a table has which could not be read, and of which nothing else is known
+_RESOURCE = "resource"  #: the property that names a table's resource in Pulumi's state
+_READABLE = "readable"  #: the only property of a table that could not be read
 
 
 @dataclass(frozen=True, slots=True)
 class SavedPlan:
-    """A plan that `up` applies as it is. `stack` is `project/stack`; `specs` is relative to the project's folder, or
+    """A plan that `up` applies unchanged. `stack` is `project/stack`; `specs` is relative to the project's folder, or
     absolute when it is not inside."""
 
     deployer: str
@@ -63,7 +63,7 @@ class SavedPlan:
     desired: Lake
     read: Facts
     changes: JSON  #: the plan as `preview --format json` prints it, for people and tools
-    targets: Targets | None = None  #: what `up` is limited to; None for all that `desired` declares
+    targets: Targets | None = None  #: the targets of `up`; None for all that `desired` declares
     delete_savepoints: bool = False
     saved_as: SavedAs = field(default=SavedAs("", ""), compare=False)  #: the file that it was read from
 
@@ -75,7 +75,7 @@ class SavedPlan:
 
 @dataclass(frozen=True, slots=True)
 class MovedFact:
-    """A property that is not what the plan read; None: it was not there, or is not any more."""
+    """A property that changed after the plan read it; None: it did not exist, or no longer exists."""
 
     address: str
     name: str
@@ -87,9 +87,10 @@ class MovedFact:
 
 
 def facts(plan: Plan, live: LiveLake, desired: Lake, owner: str) -> dict[str, dict[str, JSON]]:
-    """Returns what the plan depends on: the instance, and each table that is declared or that `owner` manages.
+    """Returns the state that the plan depends on: the instance, and each table that is declared or that `owner`
+    manages.
 
-    `live` has the plan's targets alone, where there are any. For an instance outside the targets, only its place
+    `live` has only the plan's targets, where there are targets. For an instance outside the targets, only its place
     counts.
     """
     read: dict[str, dict[str, JSON]] = {}
@@ -115,12 +116,13 @@ def facts(plan: Plan, live: LiveLake, desired: Lake, owner: str) -> dict[str, di
             read[resource.live_address]["savepoints"] = list(resource.savepoints)
     for item in plan.foreign:
         read.setdefault(item.address, {})["operation"] = " ".join((item.action, item.detail)).strip()
-    known: dict[str, dict[str, JSON]] = json.loads(json.dumps(read))  # as a file gives it back
+    known: dict[str, dict[str, JSON]] = json.loads(json.dumps(read))  # in the form that a file returns
     return known
 
 
 def moved(before: Facts, now: Facts, live: LiveLake) -> list[MovedFact]:
-    """Returns what changed between two readings. A table that had to be empty moved when it holds rows now."""
+    """Returns the differences between two readings. A table that had to be empty counts as changed when it has rows
+    now."""
     found = []
     for address in sorted({*before, *now}):
         old, new = before.get(address), now.get(address)
@@ -146,7 +148,8 @@ def moved(before: Facts, now: Facts, live: LiveLake) -> list[MovedFact]:
 
 
 def _follows_from_columns(name: str, old: Mapping[str, JSON], new: Mapping[str, JSON]) -> bool:
-    """Returns whether the order of columns differs because some came or went, each of which is reported by itself."""
+    """Returns whether the order of columns differs only because columns were added or removed, which is reported
+    separately."""
     if name != "columns":
         return False
     before, after = ({each for each in facts if each.startswith("column ")} for facts in (old, new))
@@ -169,7 +172,7 @@ def _is_safe_only_when_empty(resource: ResourcePlan) -> bool:
 
 
 def write_plan(path: Path, saved: SavedPlan, signer: PlanSigner | None = None) -> SavedAs:
-    """Writes the file, whole or not at all, and says its digest. Raises InvalidInput when it cannot be written."""
+    """Writes the file, whole or not at all, and returns its digest. Raises InvalidInput when it cannot be written."""
     document = {
         "format": FORMAT_VERSION,
         "deployer": saved.deployer,
@@ -205,8 +208,8 @@ def read_plan(
 ) -> SavedPlan:
     """Reads a plan that this release of deployer wrote.
 
-    Raises NotFound, InvalidInput for a file that is not a plan, Corrupt for one that was damaged or edited, and Refused
-    for one of a later format or another release, of another digest than `expect`, or that `key` did not sign.
+    Raises NotFound, InvalidInput for a file that is not a plan, and Corrupt for a damaged or edited one. Raises Refused
+    for a plan of a later format or another release, with another digest than `expect`, or without a signature of `key`.
     """
     try:
         data = read_file(path, expect)
@@ -244,7 +247,8 @@ def read_plan(
 
 
 def _of_document(document: Mapping[str, JSON], saved_as: SavedAs) -> SavedPlan:
-    """Raises InvalidInput, naming what is wrong: a checksum is easily made for whatever the file says."""
+    """Returns the plan of a document. Raises InvalidInput, naming the fault, because anyone can compute a checksum for
+    any content."""
     stack, specs, desired, read = text(document, "stack"), text(document, "specs"), mapping(document, "desired"), {}
     if not re.fullmatch(r"[^/\x00-\x1f]+/[A-Za-z0-9_.-]+", stack):
         raise InvalidInput(f"`stack` is {stack[:100]!r} and should be PROJECT/STACK")

@@ -1,8 +1,8 @@
 """The seal of a saved plan, which proves that it was reviewed: the digest of its file, and a signature in it.
 
 The digest is the SHA-256 of the file's bytes, as `sha256sum` prints it. The signature is Ed25519's over the checksum of
-what the plan says, so a check needs no secret. The checksum alone finds accidental changes only: everyone can compute
-it.
+the plan's content, so a check needs no secret. The checksum alone detects only accidental changes, because everyone can
+compute it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 PRIVATE_KEY_VARIABLE = "DEPLOYER_PLAN_KEY"
 PUBLIC_KEY_VARIABLE = "DEPLOYER_PLAN_PUBLIC_KEY"
-_PURPOSE = b"deployer plan\n"  #: what the key signs beside the checksum, so that it signs nothing else by accident
+_PURPOSE = (
+    b"deployer plan\n"  #: signed together with the checksum, so that the key cannot sign other content by accident
+)
 _ID_LENGTH = 16
 
 
@@ -42,13 +44,13 @@ class SavedAs:
 
 
 def digest_of(data: bytes) -> str:
-    """`sha256:` and 64 hexadecimal digits."""
+    """Returns `sha256:` and 64 hexadecimal digits."""
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
 def expected_digest(text: str) -> str:
-    """Returns the digest that `--expect` asks for. Raises InvalidInput unless it is whole: a part could be made to
-    fit."""
+    """Returns the digest that `--expect` asks for. Raises InvalidInput unless it is complete: a file could be made to
+    match a part."""
     digest = text.strip().lower()
     if not re.fullmatch(r"sha256:[0-9a-f]{64}", digest):
         raise InvalidInput(
@@ -59,8 +61,8 @@ def expected_digest(text: str) -> str:
 
 
 def read_file(path: Path, expected: str | None) -> bytes:
-    """Returns the plan's file, read once. Raises OSError, for too long a one too, and Refused when its digest is not
-    the expected one."""
+    """Returns the content of the plan's file, which is read once. Raises OSError, also for a file that is too long, and
+    Refused when its digest is not the expected one."""
     data = read_limited(path, MAX_JSON_BYTES)
     found = digest_of(data)
     if expected is not None and not hmac.compare_digest(found, expected):
@@ -94,8 +96,8 @@ def plan_signer() -> PlanSigner | None:
 
 
 def checking_key() -> Ed25519PublicKey | None:
-    """Returns the key of the environment by which plans have to be signed; that of the signer, where only that is
-    there."""
+    """Returns the key of the environment that plans have to be signed with; the signer's key where only that one is
+    set."""
     text = _variable(PUBLIC_KEY_VARIABLE)
     if text is not None:
         return _public(text)
@@ -104,8 +106,8 @@ def checking_key() -> Ed25519PublicKey | None:
 
 
 def check_signature(document: Mapping[str, Any], checksum: str, key: Ed25519PublicKey | None, path: Path) -> str:
-    """Returns the id of the key that signed the plan; empty when no key is asked for. Raises Refused unless it is
-    `key`."""
+    """Returns the id of the key that signed the plan; empty when no key is required. Raises Refused unless `key` signed
+    it."""
     if key is None:
         return ""
     from cryptography.exceptions import InvalidSignature
@@ -140,8 +142,8 @@ def key_id(key: Ed25519PublicKey) -> str:
 def _variable(name: str) -> str | None:
     """Returns the variable's text, None when it is not set.
 
-    Raises InvalidInput for an empty one: a pipeline sets a secret that it does not have to an empty text, and that must
-    not turn signatures off.
+    Raises InvalidInput for an empty one: a pipeline gives an empty text for a missing secret, and that must not disable
+    signatures.
     """
     text = os.environ.get(name)
     if text is not None and not text.strip():

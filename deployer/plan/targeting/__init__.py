@@ -1,4 +1,4 @@
-"""A plan of some resources only: what `--target` names, and what else must change with it.
+"""A plan of some resources only: the targets of `--target`, and the other resources that must change with them.
 
 The rest of `deployer.plan`, `deployer.app`, `deployer.cli` and `deployer.policy` may import it.
 """

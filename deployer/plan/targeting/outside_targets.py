@@ -1,4 +1,4 @@
-"""Data that a change starts to send out of the lake: targets of METASYNC beyond the lake's own. Pure."""
+"""Data that a change starts to send out of the lake: targets of METASYNC outside the lake. Pure."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _SENDS = "METASYNC"
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """A catalog beyond the lake. `kind` is the target's type; `place` the host of a REST server, the folder of a
-    directory, the database or account of Glue, the name of a plug-in; `token` the variable whose token is sent;
-    `declared` the target as it is declared, since another path or option may be another owner's catalog."""
+    """A catalog outside the lake. `kind` is the target's type. `place` is the host of a REST server, the folder of a
+    directory, the database or account of Glue, or the name of a plug-in. `token` is the variable whose token is sent.
+    `declared` is the declared target, because another path or option may lead to another owner's catalog."""
 
     kind: str
     place: str
@@ -36,8 +36,7 @@ class Outside:
 
 
 def begins_to_send(change: c.Change) -> tuple[Outside, ...]:
-    """Returns the catalogs that the change adds to those that a table is published to, or publishes to in another
-    way."""
+    """Returns the catalogs that a table is newly published to, or published to in another way."""
     match change:
         case c.CreateTable(spec=spec):
             return tuple(dict.fromkeys(each for service in spec.services for each in _catalogs(service)))
@@ -67,7 +66,8 @@ def _of_options(options: Mapping[str, object], *, raw: bool) -> tuple[Outside, .
 
 
 def _catalog(target: object) -> Outside | None:
-    """Returns none for the lake's own: its Glue databases in its account, and the directory at its root."""
+    """Returns the catalog of a target; None for the lake's own: its Glue databases in its account, and the directory at
+    its root."""
     declared = target if isinstance(target, Mapping) else {}
     kind = str(declared.get("type", "unchecked"))
     text = json.dumps(declared, sort_keys=True, default=str)
@@ -87,5 +87,5 @@ def _catalog(target: object) -> Outside | None:
 def _server(uri: str) -> tuple[str, str]:
     try:
         return "rest", server_of(uri).place
-    except InvalidInput:  # of live state from before such addresses were refused
+    except InvalidInput:  # live state may have addresses that are now refused
         return "unchecked", "a server whose address is not valid"

@@ -1,4 +1,4 @@
-"""Targets: the resources that `--target` limits a run to, by address or glob, and the words for it. Pure."""
+"""Targets: the resources that `--target` limits a run to, by address or glob, and the texts about them. Pure."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from deployer.specs.validation.plain_values import optional_text, optional_whole
 
 _KINDS = ("instance/", "table/", "dataset/")
 _NAMED = 5  #: how many addresses and globs are shown
-#: Without these changes of the instance, tables would be looked for where they are not.
+#: changes of the instance without which tables would be searched at a wrong place
 _PLACES = (c.CreateInstance, c.ChangeRoot, c.ChangeStateBackend)
 
-_Names = frozenset[str]  #: all addresses of one resource: as declared, as live, and as it was applied
+_Names = frozenset[str]  #: all addresses of one resource: the declared, the live and the applied one
 
 
 @dataclass(frozen=True, slots=True)
 class Targets:
     """The resources that a run is limited to.
 
-    `given` are the addresses and globs as the user wrote them, `addresses` all names of the resources that take part.
-    `needed` is the instance's address where it takes part only because the targets need it, else empty. `others` counts
-    the resources of the stack that do not take part; `differ`, how many of those differ, None where that is unknown.
+    `given` are the addresses and globs as the user wrote them, `addresses` all names of the included resources.
+    `needed` is the instance's address if it is included only because the targets need it, otherwise empty. `others`
+    counts the excluded resources of the stack; `differ` counts those of them that differ, None where that is unknown.
     """
 
     given: tuple[str, ...]
@@ -39,7 +39,7 @@ class Targets:
     differ: int | None = None
 
     def needing(self, instance: str) -> Targets:
-        """Returns the same with the instance, which they need; as they are where it is a target."""
+        """Returns the targets with the instance, which they need; unchanged where the instance is a target."""
         if instance in self.addresses:
             return self
         return replace(self, addresses=self.addresses | {instance}, needed=instance, others=self.others - 1)
@@ -51,7 +51,7 @@ def resolve_targets(
     """Returns the resources that addresses and globs name: declared, live, or applied before.
 
     `live` are addresses of the state store's tables by id, `applied` the ids in Pulumi's state by address. Raises
-    InvalidInput for the first of `given` that names nothing, with the nearest that exists.
+    InvalidInput for the first of `given` without a match, with the nearest existing name.
     """
     declared = _declared(lake, frozenset(live.values()))
     covered = frozenset[str]().union(*declared)
@@ -69,7 +69,8 @@ def resolve_targets(
 
 
 def _declared(lake: Lake, live: frozenset[str]) -> list[_Names]:
-    """Returns the names of each declared resource: a renamed table has its former one until that was applied."""
+    """Returns the names of each declared resource: a renamed table also has its former name until the rename is
+    applied."""
     addresses = {table.address for table in lake.tables}
     resources = [frozenset({lake.instance.address}), *(frozenset({each.address}) for each in lake.datasets)]
     for table in lake.tables:
@@ -80,12 +81,12 @@ def _declared(lake: Lake, live: frozenset[str]) -> list[_Names]:
 
 
 def is_glob(pattern: str) -> bool:
-    """Returns whether it can name several resources."""
+    """Returns whether the text can match several resources."""
     return any(sign in pattern for sign in "*?[")
 
 
 def matching(pattern: str, addresses: Collection[str]) -> set[str]:
-    """Returns the addresses that a target names."""
+    """Returns the addresses that match a target."""
     return {address for address in addresses if address == pattern or fnmatchcase(address, pattern)}
 
 
@@ -104,8 +105,7 @@ def _matches(pattern: str, known: Sequence[str], lake: Lake) -> set[str]:
 
 
 def nearest_address(given: str, known: Collection[str]) -> str | None:
-    """Returns the address, or the glob, that was probably meant: with its kind before it, or written a little
-    differently."""
+    """Returns the address or glob that the user probably meant: with its kind in front, or with a similar spelling."""
     with_kind = [f"{kind}/{given}" for kind in sorted({address.partition("/")[0] for address in known})]
     if (found := next((each for each in with_kind if matching(each, known)), None)) is not None:
         return found
@@ -115,15 +115,15 @@ def nearest_address(given: str, known: Collection[str]) -> str | None:
 
 
 def restricted(lake: Lake, targets: Targets) -> Lake:
-    """Returns the lake with only the tables and datasets that take part; the instance stays."""
+    """Returns the lake with only the included tables and datasets; the instance stays."""
     tables = tuple(table for table in lake.tables if table.address in targets.addresses)
     datasets = tuple(dataset for dataset in lake.datasets if dataset.address in targets.addresses)
     return replace(lake, tables=tables, datasets=datasets)
 
 
 def needs_instance(changes: Iterable[c.Change], lake: Lake, live: LiveLake) -> bool:
-    """Returns whether the targets cannot be applied without the instance: there is none yet, or it lacks the cluster
-    that may run their services. On AWS what starts services is applied with the instance.
+    """Returns whether the targets need the instance: it does not exist yet, or it lacks the cluster that may run their
+    services. On AWS the resources that start services are applied with the instance.
 
     `changes` are those of the targets and of the instance, `lake` has only the targets' tables.
     """
@@ -140,7 +140,8 @@ def needs_instance(changes: Iterable[c.Change], lake: Lake, live: LiveLake) -> b
 
 
 def _is_of_services(change: c.Change, live: LiveLake) -> bool:
-    """Returns whether it changes which services there are, or when they run; schedules are named after their tables."""
+    """Returns whether the change adds, removes or reschedules services, or renames their table; schedules are named
+    after tables."""
     match change:
         case c.CreateTable(spec=spec):
             return bool(spec.services)
@@ -180,9 +181,9 @@ def targets_as_json(targets: Targets) -> dict[str, Any]:
 
 
 def targets_from_json(form: Mapping[str, Any]) -> Targets:
-    """Returns the targets of a saved plan. Raises InvalidInput for what does not have their form."""
+    """Returns the targets of a saved plan. Raises InvalidInput for another form."""
     given, addresses = texts(form, "given"), frozenset(texts(form, "addresses"))
-    if not given or not addresses:  # no targets at all would be the whole lake
+    if not given or not addresses:  # no targets would mean the whole lake
         raise InvalidInput("`targets` names no resource")
     for address in addresses:
         if not address.startswith(_KINDS) or is_glob(address):

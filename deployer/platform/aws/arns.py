@@ -1,4 +1,4 @@
-"""Parts of ARNs, and what follows from them. Pure."""
+"""Parts of ARNs, and values derived from them. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def account_of(arn: str) -> str:
 
 
 def service_domain(partition: str) -> str:
-    """Returns what the names of AWS's services end with."""
+    """Returns the domain in the names of AWS's services."""
     return "amazonaws.com.cn" if partition == "aws-cn" else "amazonaws.com"
 
 

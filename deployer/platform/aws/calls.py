@@ -1,4 +1,5 @@
-"""Calls of AWS services: sent again while that can help, within bounds; failures become errors with a remedy."""
+"""Calls of AWS services. A call is repeated while that can help, within limits; failures become errors with a
+remedy."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ from deployer.platform.aws.session import aws_session, setting_missing
 if TYPE_CHECKING:
     from botocore.client import BaseClient
 
-ATTEMPTS = 6  #: how often a call is sent, with pauses that grow to 20 s: throttling and lost answers
+ATTEMPTS = 6  #: attempts of a call after throttling and lost answers, with pauses that grow to 20 s
 CONNECT_WITHIN, ANSWER_WITHIN = 10.0, 30.0  # seconds
 
 
@@ -53,7 +54,7 @@ _CAUSES = {
 
 
 class CallFailed(DeployerError):
-    """A call that AWS did not answer as wanted; `cause` is why, `aws_message` is the message of AWS."""
+    """A call of AWS failed. `cause` is the reason, `aws_message` the message of AWS."""
 
     kind = "CallFailed"
 
@@ -66,13 +67,13 @@ class CallFailed(DeployerError):
 class Calls:
     """Calls of one service about one resource, which `where` names in messages. Thread-safe.
 
-    Credentials and region are found as boto3 finds them; none is kept or shown.
+    Credentials and region are found as by boto3; credentials are not stored or shown.
     """
 
     service: str
     where: str
-    attempts: int | None = None  #: how often a call is sent, unless `ATTEMPTS`: once, where a second one counts too
-    region: str | None = None  #: unless that of the environment
+    attempts: int | None = None  #: attempts of a call, if not `ATTEMPTS`: one, where a repeated call has an effect too
+    region: str | None = None  #: if not that of the environment
 
     def __call__(self, operation: str, **parameters: Any) -> dict[str, Any]:
         """Returns the answer to an operation such as `start_job_run`. Raises CallFailed, and DeployerError without

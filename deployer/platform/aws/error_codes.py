@@ -1,10 +1,10 @@
-"""AWS's codes of errors by what can be done about them: the one table, since services name one cause by several."""
+"""AWS's error codes by remedy. There is one table, because services have several codes for one cause."""
 
 from __future__ import annotations
 
 EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"})
 
-#: Credentials that AWS does not take: expired, unknown, wrongly signed with, or none at all.
+#: credentials that AWS does not accept: expired, unknown, with a wrong signature, or missing
 CREDENTIALS = EXPIRED | {
     "AuthFailure",
     "IncompleteSignature",
@@ -19,10 +19,10 @@ CREDENTIALS = EXPIRED | {
     "UnrecognizedClientException",
 }
 
-#: Credentials that AWS knows, and that may not do this.
+#: valid credentials without the permission
 DENIED = frozenset({"AccessDenied", "AccessDeniedException", "AuthorizationError", "UnauthorizedOperation"})
 
-#: Too much at once: the same request may pass a moment later.
+#: too many requests: the same request may succeed later
 THROTTLED = frozenset(
     {
         "ProvisionedThroughputExceeded",

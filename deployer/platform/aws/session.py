@@ -1,4 +1,4 @@
-"""Credentials, region and endpoints of this machine, as AWS's own tools find them, and who the caller is to AWS."""
+"""Credentials, region and endpoints of this machine, as AWS's own tools find them, and the caller's identity."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def aws_session(profile: str | None = None) -> boto3.session.Session:
     """Returns a session of its own, of the environment's profile by default: boto3's default one is not safe for
     threads.
 
-    AWS_REGION counts first, as for AWS's CLI and every other SDK; boto3 knows AWS_DEFAULT_REGION and the profile only.
+    AWS_REGION has priority, as for AWS's CLI and every other SDK; boto3 reads only AWS_DEFAULT_REGION and the profile.
     """
     return boto3.session.Session(region_name=os.environ.get("AWS_REGION") or None, profile_name=profile)
 
@@ -54,7 +54,7 @@ def setting_missing(error: BotoCoreError, where: object) -> DeployerError:
             remedy = "run `aws configure` or `aws sso login`, or set AWS_PROFILE or AWS_ACCESS_KEY_ID"
         case NoRegionError():
             what, remedy = "no AWS region is set", "set AWS_REGION, or `region` in the instance's `state`"
-        case CredentialRetrievalError():  # its text can be what a program of the profile printed, secrets too
+        case CredentialRetrievalError():  # its text may be output of a program of the profile, including secrets
             provider = error.kwargs.get("provider", "the profile's source")
             what, remedy = f"{provider} gave no credentials", "run it by hand, or log in again"
         case _:
@@ -63,7 +63,7 @@ def setting_missing(error: BotoCoreError, where: object) -> DeployerError:
 
 
 def aws_author(region: str | None) -> str:
-    """Returns the caller's ARN by STS of a region, not a name that the machine says; where STS does not answer, the
+    """Returns the caller's ARN by STS of a region, not a name that the machine reports; where STS does not answer, the
     local user, marked as unverified.
 
     Every caller may ask STS; no permission is needed.

@@ -1,4 +1,4 @@
-"""Files on disk: written privately and whole, read with limits.
+"""Files on disk: private and atomic writes, and reads with limits.
 
 `deployer.platform.storage` and every layer above `deployer.platform` may import it.
 """

@@ -1,4 +1,4 @@
-"""ZIP archives that others made: how much may be in them, said before anything is unpacked."""
+"""Untrusted ZIP archives: their sizes are checked before anything is unpacked."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from deployer.platform.files.reading import check_regular, in_mib
 
 MOST_MEMBERS = 1_000_000
 MEMBER_BYTES = 2**30  #: of one member, unpacked
-MOST_GROWTH = 250  #: times that all members may be larger than the archive; text is some ten times larger
-_SMALL = 16 * 2**20  # what may be in the smallest archive
+MOST_GROWTH = 250  #: largest ratio of all members to the archive; that of text is about ten
+_SMALL = 16 * 2**20  # the limit for the smallest archive
 _PART = 2**20
 
 
 def open_archive(path: Path) -> zipfile.ZipFile:
-    """Returns the archive. Raises InvalidInput for one with more in it than may be, and what ZipFile raises."""
+    """Returns the archive. Raises InvalidInput for an archive with more content than allowed, and the errors of
+    ZipFile."""
     check_regular(path)
     archive = zipfile.ZipFile(path)
     try:
@@ -44,7 +45,7 @@ def _check_sizes(archive: zipfile.ZipFile, path: Path) -> None:
 
 
 def member_digest(archive: zipfile.ZipFile, name: str, size: int) -> bytes:
-    """BLAKE2b of `size` bytes of a member, which is read in parts."""
+    """Returns the BLAKE2b digest of `size` bytes of a member, which is read in parts."""
     found = hashlib.blake2b(digest_size=size)
     with archive.open(name) as member:
         while part := member.read(_PART):

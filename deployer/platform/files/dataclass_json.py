@@ -1,6 +1,6 @@
-"""Dataclasses made again from the JSON of `dataclasses.asdict`, such as the results of jobs.
+"""Restores dataclasses from the JSON of `dataclasses.asdict`, such as the results of jobs.
 
-What the log keeps has a form of its own (`codec`): its tuples of dataclasses are columns.
+The log has another form (`codec`), in which tuples of dataclasses are columns.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 
 def from_asdict(kind: type[T], document: Any, *, skip_unknown: bool = False) -> T:
-    """Returns the dataclass whose `asdict` the document is.
+    """Returns the dataclass of a document from `asdict`.
 
     Raises ValueError for another shape. `skip_unknown`: fields that the class does not have, such as those of a newer
-    release, are left out instead of refused. Values of JSON, such as those of maps, are not looked into.
+    release, are ignored instead of refused. JSON values, such as those of maps, are not checked.
     """
     made: T = _dataclass(kind, document, skip_unknown)
     return made
@@ -33,7 +33,7 @@ def _dataclass(kind: Any, document: Any, skip_unknown: bool) -> Any:
     given = {name: _value(hints[name], value, skip_unknown) for name, value in document.items() if name in known}
     try:
         return kind(**given)
-    except TypeError as error:  # one that is required is not there
+    except TypeError as error:  # a required field is missing
         raise ValueError(str(error)) from None
 
 

@@ -1,7 +1,7 @@
 """JSON from an untrusted writer, checked so that later code can rely on its form.
 
-Beyond being JSON, a document is nested at most `DEEPEST` deep, its numbers are finite, its texts are text that can be
-written again (no lone surrogates), and no object has a member twice: readers differ in which of the two they take.
+In addition to JSON's rules, a document is nested at most `DEEPEST` deep, its numbers are finite, its texts can be
+encoded again (no lone surrogates), and no object has a member twice, because readers differ in which one they take.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ DEEPEST = 100  #: objects and lists within each other
 
 
 class NotADocument(ValueError):
-    """The bytes are not such a document; the message says why."""
+    """The bytes are not a valid document; the message has the reason."""
 
 
 def read_document(data: bytes | str) -> Any:
@@ -61,7 +61,7 @@ def _check(value: Any) -> None:
         if depth > DEEPEST:
             raise _too_deep()
         below: list[Any] = []
-        for each in level:  # its types are those that the parser makes, and most are texts
+        for each in level:  # the parser makes only a few types, and most values are texts
             kind = type(each)
             if kind is str:
                 if not each.isascii():

@@ -1,10 +1,11 @@
-"""Files and folders that only their owner may use, whatever the umask is; files are written whole or not at all.
+"""Files and folders that only their owner may use, whatever the umask; files are written whole or not at all.
 
-A new file is made beside its target under a random name (`O_EXCL`, mode 0600), flushed, and renamed. So a link or file
-in the folder is never written through.
+A new file is made beside its target with a random name (`O_EXCL`, mode 0600), flushed, and renamed. So a write never
+follows a link.
 
-A group may share a folder, as with git's `core.sharedRepository=group`. The opt-in is `chmod g+ws` on a folder: what
-deployer makes in it is then 0660 and 02770. In a tree that deployer made (`_state`, `.pulumi`) g+w at its top suffices.
+A group may share a folder, as with git's `core.sharedRepository=group`. The opt-in is `chmod g+ws` on a folder: new
+files in it then have mode 0660, new folders 02770. In a tree that deployer made (`_state`, `.pulumi`) g+w at its top
+suffices.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import IO
 from deployer.errors import InvalidInput, Refused
 
 _SHARED_FILE = 0o660
-_LONGEST = 100  #: characters of a target's name that a temporary name repeats
+_LONGEST = 100  #: characters of the target's name in a temporary name
 
 
 def shares_by_hand(folder: Path) -> bool:
@@ -35,10 +36,10 @@ def is_shared(top: Path) -> bool:
 
 
 def make_private_folder(folder: Path, top: Path) -> None:
-    """Makes a folder so that it outlives a power failure. `top` and what is below it are private, what is above not.
+    """Makes a folder durably.
 
-    Takes away what other users may do with a `top` that is there (see `tighten`). Raises Refused where `top` or a
-    folder below it is a link.
+    `top` and the folders below it are private, the folders above are not. Removes the permissions of other users from
+    an existing `top` (see `tighten`). Raises Refused where `top` or a folder below it is a link.
     """
     refuse_link(folder)
     if folder == top:
@@ -54,7 +55,8 @@ def make_private_folder(folder: Path, top: Path) -> None:
 
 
 def refuse_link(path: Path) -> None:
-    """Raises Refused for a link in a folder of deployer's own, where it makes none: it may lead anywhere."""
+    """Raises Refused for a link in one of deployer's own folders: deployer makes no links there, and a link may lead
+    anywhere."""
     if path.is_symlink():
         raise Refused(
             "it is a link, so nothing is written there",
@@ -74,7 +76,7 @@ def _make(folder: Path, *, shared: bool) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Makes a folder and its parents so that they outlive a power failure; the umask says who may use them."""
+    """Makes a folder and its parents durably; the umask sets their permissions."""
     if folder.is_dir():
         return
     make_folder(folder.parent)
@@ -92,9 +94,10 @@ def sync_folder(folder: Path) -> None:
 
 
 def tighten(path: Path) -> None:
-    """Takes the permissions of other users away from a folder or file, and those of a group that may only read it.
+    """Removes the permissions of other users from a folder or file, and those of a group that may only read it.
 
-    A group that may write keeps them: it shares the folder. A link, and what another user owns, are left alone.
+    A group that may write keeps its permissions, because it shares the folder. Links, and files of another user, are
+    not changed.
     """
     found = path.lstat()
     if stat.S_ISLNK(found.st_mode) or found.st_uid != os.geteuid():
@@ -114,7 +117,7 @@ def new_file_beside(target: Path, *, shared: bool) -> tuple[int, Path]:
 
 
 def create_file(path: Path, *, shared: bool, flags: int = os.O_RDWR) -> int:
-    """Returns a new private file of that name, open. Raises FileExistsError for whatever is there, a link too."""
+    """Creates and opens a private file of that name. Raises FileExistsError if the name exists, also as a link."""
     descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     if shared:
         os.fchmod(descriptor, _SHARED_FILE)
@@ -124,8 +127,8 @@ def create_file(path: Path, *, shared: bool, flags: int = os.O_RDWR) -> int:
 def open_lock(path: Path) -> int:
     """Returns the descriptor of a lock file in a folder that deployer made; the file is made when it does not exist.
 
-    Raises OSError for a link, for what is not a regular file, and, unless a group shares the folder, for a file of
-    another user, who could keep everybody waiting.
+    Raises OSError for a link or a file that is not regular. Raises OSError for a file of another user too, who could
+    hold the lock forever, unless a group shares the folder.
     """
     while True:
         try:
@@ -152,10 +155,10 @@ def _check_lock(path: Path, found: os.stat_result) -> None:
 
 @contextmanager
 def replacing(path: Path, *, keeps_mode: bool = False) -> Iterator[IO[bytes]]:
-    """Yields a file to write to, which replaces `path` when the block ends well; else nothing is left of it.
+    """Yields a file to write to, which replaces `path` when the block succeeds; otherwise it is removed.
 
-    `keeps_mode`: it gets the permissions of a file of this user that it replaces. Raises InvalidInput when `path` is
-    something else than a file, such as a link or a pipe; OSError when it cannot be written.
+    `keeps_mode`: the new file gets the permissions of a replaced file of this user. Raises InvalidInput when `path` is
+    not a file, such as a link or a pipe; OSError when it cannot be written.
     """
     mode = _mode_of(path) if keeps_mode else None
     _refuse_other_kinds(path)
@@ -175,7 +178,7 @@ def replacing(path: Path, *, keeps_mode: bool = False) -> Iterator[IO[bytes]]:
 
 
 def write_private(path: Path, content: bytes | str, *, keeps_mode: bool = False) -> None:
-    """Writes a whole file; text as UTF-8. Raises as `replacing`."""
+    """Writes a whole file; text as UTF-8. Raises the errors of `replacing`."""
     with replacing(path, keeps_mode=keeps_mode) as file:
         file.write(content.encode("utf-8", "replace") if isinstance(content, str) else content)
 
@@ -199,7 +202,7 @@ def _refuse_other_kinds(path: Path) -> None:
 
 
 def kind_of(mode: int) -> str:
-    """Returns what something on a disk is, from its `st_mode`."""
+    """Returns the kind of a file-system entry, from its `st_mode`."""
     for is_kind, description in (
         (stat.S_ISREG, "a file"),
         (stat.S_ISDIR, "a folder"),

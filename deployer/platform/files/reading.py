@@ -1,6 +1,6 @@
-"""Reading files that others made: regular files only, of limited size; JSON of limited depth.
+"""Reads untrusted files: only regular files of limited size, and JSON of limited depth.
 
-A pipe would wait for its writer, a device has no end, and Python's JSON parser fails on a thousand brackets.
+A pipe would block until its writer writes, a device has no end, and Python's JSON parser fails on a thousand brackets.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Any
 
 from deployer.platform.files.private import kind_of
 
-MAX_JSON_BYTES = 256 * 2**20  #: of a plan, a checkpoint, or another document in JSON
+MAX_JSON_BYTES = 256 * 2**20  #: limit of a plan, a checkpoint, or another document in JSON
 MAX_JSON_DEPTH = 250
 
 
 class NotAFile(OSError):
-    """There is something else than a file. `strerror` says what, as for any OSError."""
+    """The path is not a file. `strerror` has the kind, as for any OSError."""
 
 
 class TooLarge(OSError):
-    """The file has more bytes than it may. `strerror` says so."""
+    """The file is larger than the limit. `strerror` has the limit."""
 
 
 def open_regular(path: Path | str) -> int:
@@ -37,7 +37,7 @@ def open_regular(path: Path | str) -> int:
 
 
 def check_regular(path: Path) -> None:
-    """Raises NotAFile for what is neither a file nor a link to one. What else is wrong, opening it tells."""
+    """Raises NotAFile for a path that is neither a file nor a link to one. Opening the file finds other faults."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -52,7 +52,7 @@ def read_limited(path: Path, limit: int) -> bytes:
         size = os.fstat(file.fileno()).st_size
         # A buffer of the file's size: one of the limit's costs more to allocate than most files to read.
         data = file.read(min(size, limit) + 1)
-        if size < len(data) <= limit:  # the file grew, or has no size, as those of /proc
+        if size < len(data) <= limit:  # the file grew, or has no size, like those of /proc
             data += file.read(limit + 1 - len(data))
     if len(data) > limit:
         raise TooLarge(errno.EFBIG, f"it has more than {in_mib(limit)}", str(path))
@@ -60,16 +60,16 @@ def read_limited(path: Path, limit: int) -> bytes:
 
 
 def in_mib(size: int) -> str:
-    """Returns a size for people, of which limits are made."""
+    """Returns a limit's size as text."""
     return f"{size / 2**20:,.0f} MiB" if size >= 2**20 else f"{size:,} bytes"
 
 
 class TooDeep(ValueError):
-    """JSON whose values are nested more than `MAX_JSON_DEPTH` deep."""
+    """The JSON's values are nested more than `MAX_JSON_DEPTH` deep."""
 
 
 def parse_json(data: bytes | str) -> Any:
-    """Returns the document. Raises ValueError for what is not JSON, TooDeep among them; never RecursionError."""
+    """Returns the document. Raises ValueError for invalid JSON (TooDeep is one); never RecursionError."""
     try:
         document = json.loads(data)
     except RecursionError:

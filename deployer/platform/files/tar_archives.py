@@ -1,7 +1,7 @@
-"""Archives of programs (.tar.gz) that others made, unpacked so that nothing is written outside of one folder.
+"""Untrusted archives of programs (.tar.gz), which are unpacked so that nothing is written outside of one folder.
 
-They may have regular files and folders, with relative names. Everything else is refused: links, devices, names that
-lead elsewhere, a name twice, and more than the limits allow.
+They may have regular files and folders with relative names. Everything else is refused: links, devices, names that lead
+out of the folder, repeated names, and content above the limits.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ MOST_MEMBERS = 100_000
 UNPACKED_BYTES = 8 * 2**30
 _SMALL = 16 * 2**20  # what may be in the smallest archive
 _PART = 2**20
-_HEADER_BYTES = 4 * 2**20  #: of a header with a long name; `tarfile` reads it at once
+_HEADER_BYTES = 4 * 2**20  #: limit of a header with a long name; `tarfile` reads it at once
 
 
 def unpack_tar(archive: Path, folder: Path, on_bytes: Callable[[int], None] = lambda done: None) -> None:
-    """Unpacks into `folder`, which exists and is empty; files are for this user alone, and written to the disk.
+    """Unpacks into `folder`, which exists and is empty.
 
-    `on_bytes` is called with the bytes that are unpacked. Raises InvalidInput for an archive that is damaged or has
-    what it must not have; what was unpacked until then stays.
+    The files are for this user only, and are flushed to the disk. `on_bytes` is called with the number of unpacked
+    bytes. Raises InvalidInput for an archive that is damaged or has forbidden members; files that were unpacked before
+    stay.
     """
     check_regular(archive)
     limit = min(UNPACKED_BYTES, max(_SMALL, archive.stat().st_size * MOST_GROWTH))
@@ -97,7 +98,7 @@ def _refusal(archive: Path, what: str) -> InvalidInput:
 
 
 class _Limited:
-    """A stream that ends in an error once it has given more than `limit` bytes, headers and padding included."""
+    """A stream that raises an error after `limit` bytes, including headers and padding."""
 
     def __init__(self, stream: Any, limit: int, archive: Path) -> None:
         self._stream, self._archive = stream, archive

@@ -1,4 +1,4 @@
-"""Temporary folders whose owner other processes can see: those of processes that were killed are removed later.
+"""Temporary folders with a visible owner: folders of killed processes are removed later.
 
 Each folder has a lock file that its process holds. The system releases the lock when the process ends, however it ends.
 """
@@ -19,10 +19,10 @@ _held: dict[Path, int] = {}  #: descriptors of the locks that this process holds
 
 
 def make_temporary_folder(purpose: str, place: Path | None = None) -> Path:
-    """Makes a folder `deployer-PURPOSE-…` for this process; removes those that ended processes left behind.
+    """Makes a folder `deployer-PURPOSE-…` for this process; removes folders that ended processes left.
 
-    It is in `place`, or where temporary files are. `remove_temporary_folder` removes it again. Raises OSError where
-    nothing can be written.
+    The folder is in `place`, or in the folder of temporary files. `remove_temporary_folder` removes it again. Raises
+    OSError where nothing can be written.
     """
     place = place or Path(tempfile.gettempdir())
     remove_abandoned_folders(place)
@@ -35,14 +35,14 @@ def make_temporary_folder(purpose: str, place: Path | None = None) -> Path:
     _held[folder] = lock
     with suppress(OSError):  # a file system without locks: no other process removes the folder
         fcntl.flock(lock, fcntl.LOCK_EX)
-        (folder / _NEW_LOCK).rename(folder / _LOCK)  # others find the file only when it is locked
+        (folder / _NEW_LOCK).rename(folder / _LOCK)  # other processes find the file only when it is locked
     return folder
 
 
 def remove_temporary_folder(folder: Path) -> None:
-    """Removes a folder of `make_temporary_folder` with all that is in it.
+    """Removes a folder of `make_temporary_folder` with its content.
 
-    What cannot be removed, because another process still writes there, is left to `remove_abandoned_folders`.
+    If another process still writes there, `remove_abandoned_folders` removes the rest later.
     """
     _remove(folder)
     lock = _held.pop(folder, None)
@@ -53,7 +53,7 @@ def remove_temporary_folder(folder: Path) -> None:
 
 @contextmanager
 def temporary_folder(purpose: str, place: Path | None = None) -> Iterator[Path]:
-    """Yields a folder of `make_temporary_folder` for the time of a block."""
+    """Yields a folder of `make_temporary_folder` for the duration of a block."""
     folder = make_temporary_folder(purpose, place)
     try:
         yield folder

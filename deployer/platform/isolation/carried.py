@@ -1,4 +1,4 @@
-"""Errors of deployer as JSON, from a process that runs code of the project: no more than their words."""
+"""Errors of deployer as JSON, from a process that runs code of the project. Only their texts are carried."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_PROBLEMS = 10_000
 
 
 def error_as_bytes(error: DeployerError) -> bytes:
-    """Returns what `error_of` reads."""
+    """Returns the bytes that `error_of` reads."""
     document: dict[str, Any] = {
         "what": error.what[:_LONGEST],
         "where": None if error.where is None else str(error.where)[:_LONGEST],
@@ -25,9 +25,10 @@ def error_as_bytes(error: DeployerError) -> bytes:
 
 
 def error_of(data: bytes) -> DeployerError:
-    """Returns the error with its words, known secrets masked: an InvalidSpecs with its problems, or an EngineFailed.
+    """Returns the error with its text, known secrets masked: an InvalidSpecs with its problems, or an EngineFailed.
 
-    Both have exit code 1. Those of other kinds say what deployer itself decided, such as 3 for a plan that is refused.
+    Both have exit code 1. Other kinds stand for decisions of deployer itself, such as exit code 3 for a refused plan,
+    so a project's code cannot raise them.
     """
     document = masked_values(json_of(data))
     if not isinstance(document, dict):

@@ -14,14 +14,14 @@ _READ_AT_ONCE = 1 << 16
 
 
 class ChannelBroken(Exception):
-    """The other side sent an invalid frame, or one that is too long; the message says which."""
+    """The other side sent an invalid frame or a frame that is too long; the message has the reason."""
 
 
 class Channel:
     """One side. `send` may be called from several threads, `receive` from one.
 
-    `limit` is how many bytes a received frame may have. `seconds` is how long the other side may take to receive a
-    frame, and to send one; None: as long as it likes.
+    `limit` is the largest number of bytes of a received frame. `seconds` is the time limit for the other side to
+    receive a frame, and to send one; None: no limit.
     """
 
     def __init__(self, end: socket.socket, limit: int) -> None:
@@ -30,13 +30,13 @@ class Channel:
         self.seconds: float | None = None
 
     def send(self, frame: bytes) -> None:
-        """Sends a frame. Raises OSError when the other side is gone, and TimeoutError, which is one."""
+        """Sends a frame. Raises OSError when the other side has ended; TimeoutError is one of these."""
         with self._lock:
             self._socket.settimeout(self.seconds)
             self._socket.sendall(_HEADER.pack(len(frame)) + frame)
 
     def receive(self) -> bytes | None:
-        """Returns the next frame; None when the other side is gone. Raises ChannelBroken, and TimeoutError."""
+        """Returns the next frame; None when the other side has ended. Raises ChannelBroken, and TimeoutError."""
         until = math.inf if self.seconds is None else time.monotonic() + self.seconds
         try:
             self._socket.settimeout(self.seconds)
@@ -58,7 +58,7 @@ class Channel:
         return frame
 
     def finish(self) -> None:
-        """Sends no more: the other side receives None."""
+        """Ends sending: the other side receives None."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
 
@@ -66,10 +66,10 @@ class Channel:
         self._socket.close()
 
     def _read(self, size: int, until: float) -> bytes:
-        """So many bytes; fewer when the other side is gone."""
+        """Returns this many bytes; fewer when the other side has ended."""
         parts = bytearray()
         while len(parts) < size and (part := self._socket.recv(min(size - len(parts), _READ_AT_ONCE))):
             parts += part
-            if time.monotonic() > until:  # the socket's own limit is for each part
+            if time.monotonic() > until:  # the socket's own time limit is for each part
                 raise TimeoutError
         return bytes(parts)

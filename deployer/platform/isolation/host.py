@@ -1,7 +1,7 @@
 """The host: a process without secrets, memory or open files of the command, whose forks run code of the project.
 
-It imports what such code needs once, so that each fork begins with it, and runs none of the code itself. Requests and
-answers are lines of JSON over a Unix socket, one after the other:
+It imports the modules that such code needs once, so that each fork has them, and does not run the code itself. Requests
+and answers are lines of JSON over a Unix socket, one after the other:
 
     {"load": [MODULE, …]}
         imports them, where they are installed; there is no answer
@@ -35,17 +35,17 @@ from deployer.platform.isolation.orphans import end_orphans, has_ended
 from deployer.platform.isolation.surroundings import adopt_orphans, close_memory
 
 _MOST_BYTES = 1 << 16
-#: What the command sends is its own, and a lake of many tables is long.
+#: the command's messages are trusted, and long for a lake of many tables
 _FROM_COMMAND = 1 << 31
 _LOOK_SECONDS = 0.002
-#: As in the command itself: modules make no garbage, and looking for some while they are loaded takes a while.
+#: As in the command itself: modules make no garbage, and garbage collection while they load takes time.
 _COLLECT = (500_000, 50, 50)
 
 Main = Callable[[Channel], None]
 
 
 def main(arguments: Sequence[str]) -> NoReturn:
-    """Serves requests until the command is gone; the argument is the descriptor of the socket."""
+    """Serves requests until the command ends; the argument is the descriptor of the socket."""
     gc.set_threshold(*_COLLECT)
     control = socket.socket(fileno=int(arguments[0]))
     close_memory()
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
         for request, descriptors in _requests(control):
             if "load" in request:
                 for module in request["load"]:
-                    with contextlib.suppress(Exception):  # its import raises the error where it is needed
+                    with contextlib.suppress(Exception):  # the later import raises the error
                         importlib.import_module(module)
                 continue
             if "start" in request:
@@ -103,7 +103,7 @@ def _start(request: dict[str, Any], control: socket.socket, channel: int, output
 
 
 def _live(function: Main, request: dict[str, Any], control: socket.socket, channel: int, output: int) -> NoReturn:
-    """Returns the whole life of a fork. It has no terminal, and what it writes goes to the command."""
+    """Runs a fork from its start to its end. The fork has no terminal, and its output goes to the command."""
     code = 1
     try:
         os.setsid()
@@ -131,7 +131,7 @@ def _writing(descriptor: int) -> TextIO:
 
 
 def leave(code: int) -> NoReturn:
-    """Ends a fork as Python ends a process, but for what takes the interpreter apart."""
+    """Ends a fork as Python ends a process, without destroying the interpreter."""
     try:
         for thread in threading.enumerate():
             if thread is not threading.current_thread() and not thread.daemon:
@@ -144,11 +144,11 @@ def leave(code: int) -> NoReturn:
 
 
 def _end(pid: int, seconds: float) -> dict[str, Any]:
-    """Waits for a process to end, kills it after that many seconds, and with it what is left of its group."""
+    """Waits for a process to end, and kills it after that many seconds together with the rest of its group."""
     until = time.monotonic() + seconds
     while not (ended := has_ended(pid)) and time.monotonic() < until:
         time.sleep(_LOOK_SECONDS)
-    # Its number is kept for it until it is waited for, so that no other process can be hit.
+    # The system reserves its number until it is waited for, so that no other process can be killed.
     for kill in (os.killpg, os.kill):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             kill(pid, signal.SIGKILL)

@@ -1,6 +1,6 @@
-"""Children of this process: whether they have ended, and what ended processes left behind.
+"""Children of this process: whether they have ended, and the processes that ended children left.
 
-Those are children of this process too, since it adopts orphans (see `surroundings`).
+These are children of this process too, because it adopts orphans (see `surroundings`).
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import os
 import signal
 from collections.abc import Collection, Iterator
 
-_ROUNDS = 1000  #: in which orphans are killed that begin others
+_ROUNDS = 1000  #: rounds in which orphans are killed that start other processes
 
 
 def end_orphans(running: Collection[int]) -> None:
-    """Kills this process's children but for those in `running`, where `/proc` tells them.
+    """Kills this process's children except those in `running`, where `/proc` lists them.
 
-    What these began, in whatever session, is found in the next round.
+    Processes that these started, in any session, are found in the next round.
     """
     for _ in range(_ROUNDS):
         orphans = [pid for pid in _children() if pid not in running]
@@ -31,7 +31,7 @@ def end_orphans(running: Collection[int]) -> None:
 
 
 def has_ended(pid: int) -> bool:
-    """Returns whether a child has ended; it is not waited for, so that its number is kept for it."""
+    """Returns whether a child has ended, without waiting for it, so that its number stays reserved."""
     if hasattr(os, "waitid"):
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     import subprocess

@@ -1,4 +1,4 @@
-"""The lines that a process prints, passed to another thread: bounded, and at most for the life of the process."""
+"""Passes the lines that a process prints to another thread: with limits, and at most while the process runs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _JOIN_SECONDS = 1.0
 
 
 def relay(descriptor: int, on_line: Callable[[str], None]) -> Callable[[], None]:
-    """Reads lines from a pipe in a thread of its own; returns what ends that.
+    """Reads lines from a pipe in a thread of its own; returns a function that ends this.
 
-    Ending waits a moment for what is still in the pipe. A process that holds the pipe longer is not heard any more.
+    Ending waits a moment for the rest of the pipe. Later output of a process that still holds the pipe is ignored.
     """
     lines = _Lines(on_line)
 
@@ -41,12 +41,12 @@ def relay(descriptor: int, on_line: Callable[[str], None]) -> Callable[[], None]
 
 
 class _Lines:
-    """Cuts bytes into lines. Too long a line is cut, and what comes after too many is left out."""
+    """Splits bytes into lines. A long line is shortened, and lines above the limit are left out."""
 
     def __init__(self, on_line: Callable[[str], None]) -> None:
         self._on_line: Callable[[str], None] | None = on_line
         self._rest = b""
-        self._bytes, self._lines = _MOST_BYTES, _MOST_LINES  #: that may still come
+        self._bytes, self._lines = _MOST_BYTES, _MOST_LINES  #: lines that are still allowed
         self._lock = threading.Lock()
 
     def take(self, data: bytes, *, last: bool = False) -> None:
@@ -72,12 +72,12 @@ class _Lines:
         text = _printable(line.decode(errors="replace").rstrip("\r"))
         cut = text if len(text) <= _LONGEST_LINE else text[: _LONGEST_LINE - 1] + "…"
         if self._on_line is not None:
-            with contextlib.suppress(OSError, ValueError):  # the reader of this process's output went away
+            with contextlib.suppress(OSError, ValueError):  # the reader of this process's output has ended
                 self._on_line(cut)
 
 
 def _printable(text: str) -> str:
-    """Returns the text without what a terminal or a log would act upon."""
+    """Returns the text without characters that control a terminal or a log."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() or each == "\t" else "\ufffd" for each in text)

@@ -1,4 +1,4 @@
-"""Starting and ending processes that run code of a project (see `host`)."""
+"""Starts and ends processes that run code of a project (see `host`)."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from deployer.platform.isolation.channel import Channel
 from deployer.platform.isolation.output import relay
 from deployer.platform.isolation.surroundings import close_memory, environment_for_project_code
 
-#: Bytes of one message of a project's code; a resource or the findings of a rule have far fewer.
+#: largest bytes of one message of a project's code; a resource or the findings of a rule are much smaller
 LONGEST_MESSAGE = 64 << 20
-#: How long a process may run after it reports that it is done: threads and exit handlers of its own.
+#: time limit for threads and exit handlers after a process has reported its result
 PATIENCE_SECONDS = 5.0
 _STOP_SECONDS = 1.0
 
 OnLine = Callable[[str], None]
 
-#: What `command_of` runs: the deployer of this process, wherever that is found and whatever the current folder holds.
+#: the code that `command_of` runs: deployer of this process, independent of its place and of the current folder
 _BOOT = """
 import importlib.util, sys
 spec = importlib.util.spec_from_file_location("deployer", sys.argv[1])
@@ -42,9 +42,9 @@ importlib.import_module(sys.argv[2]).main(sys.argv[3:])
 class Isolated:
     """A process that runs `entry`, `MODULE:FUNCTION` of deployer, with its side of the channel as the argument.
 
-    What `channel` brings was made by code of the project. `on_line` is given each line that the process or its children
-    print, in a thread of its own. A context that kills the process, unless `end` was called. Raises EngineFailed when
-    it cannot be started.
+    Code of the project makes the frames of `channel`. `on_line` gets each line that the process or its children print,
+    in a thread of its own. The context kills the process, unless `end` was called. Raises EngineFailed when the process
+    cannot be started.
     """
 
     def __init__(self, entry: str, on_line: OnLine) -> None:
@@ -73,8 +73,8 @@ class Isolated:
         self.end(0)
 
     def end(self, patience: float = PATIENCE_SECONDS) -> str:
-        """Waits for the end, then kills what still runs; returns a text that says how it ended, empty for an ordinary
-        end."""
+        """Waits for the end, then kills remaining processes; returns a text about how the process ended, empty for a
+        normal end."""
         if self._pid is None:
             return ""
         pid, self._pid = self._pid, None
@@ -95,8 +95,8 @@ class Isolated:
 
 
 def prepare(*modules: str) -> None:
-    """Starts the host, which imports these modules meanwhile: a process that begins later has them at once."""
-    with contextlib.suppress(DeployerError):  # said when a process is started
+    """Starts the host, which imports these modules in the background, so that a process that starts later has them."""
+    with contextlib.suppress(DeployerError):  # reported when a process is started
         _host().load(modules)
 
 
@@ -119,7 +119,7 @@ class _Host:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
-                start_new_session=True,  # no terminal, and Ctrl-C is for the command
+                start_new_session=True,  # no terminal, and only the command handles Ctrl-C
             )
         self._control = ours
         self._answers = ours.makefile("rb")
@@ -146,18 +146,19 @@ class _Host:
         return int(answer["pid"])
 
     def end(self, pid: int, seconds: float) -> dict[str, Any] | None:
-        """Ends the process; returns how it ended, None when the host is gone."""
+        """Ends the process; returns how it ended, None when the host has ended."""
         answer = None
         try:
             answer = self._ask({"end": pid, "seconds": seconds})
         finally:
-            if answer is None:  # the host is gone, or Ctrl-C ended the wait for it
+            if answer is None:  # the host has ended, or Ctrl-C ended the wait for it
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(pid, signal.SIGKILL)
         return answer
 
     def close(self) -> str:
-        """Ends the host, and all that it started; returns the last line that it wrote, such as an import error."""
+        """Ends the host and all processes that it started; returns the last line that the host wrote, such as an import
+        error."""
         if self.owner != os.getpid():
             return ""
         self._control.close()
@@ -180,7 +181,7 @@ class _Host:
             except OSError:
                 return None
             except BaseException:
-                self._process.kill()  # its answer would be taken for that to the next request
+                self._process.kill()  # its answer would count as the answer to the next request
                 raise
         answer: dict[str, Any] | None = json.loads(line) if line else None
         return answer
@@ -193,7 +194,7 @@ def _line(request: dict[str, Any]) -> bytes:
 def command_of(module: str, *arguments: str, alone: bool = False) -> list[str]:
     """Returns a command that calls `main` of a module of deployer with these arguments.
 
-    `alone`: the module needs nothing but Python's own library, so that it starts sooner.
+    `alone`: the module needs only Python's own library, so that it starts faster.
     """
     package = Path(__file__).resolve().parents[2] / "__init__.py"
     return [sys.executable, *(("-I", "-S") if alone else ("-P",)), "-c", _BOOT, str(package), module, *arguments]

@@ -1,4 +1,4 @@
-"""Importing a project's modules from their sources alone: bytecode that lies beside them may say something else."""
+"""Imports a project's modules only from their sources: bytecode beside them may differ."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class _SourceOnly(SourceFileLoader):
-    """Finds no bytecode: it is looked for where a source can be compared with it."""
+    """A loader without bytecode: Python uses bytecode only where it can compare a source with it."""
 
     def path_stats(self, path: str) -> Any:
         raise OSError

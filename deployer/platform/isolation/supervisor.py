@@ -1,13 +1,13 @@
 """A supervisor: a process between a command and a program that it starts, such as a provider plug-in.
 
-The program ends with the command, however that ends. Its arguments are the program and those of the program. Its input
-is a pipe from the command, which closes when the command is gone; the supervisor then kills the program, its process
-group and, on Linux, whatever it started elsewhere. The same goes when the program has ended. The program has no input
-and the command's other streams, environment and folder.
+The program ends with the command, however the command ends.
 
-SIGTERM is handed on to the program. The supervisor ends as the program did: with its exit code, or by its signal. When
-the supervisor itself is killed, Linux kills the program. On other systems the program stays then, and what it started
-in sessions of their own always does.
+The supervisor's arguments are the program and its arguments. Its input is a pipe from the command, which closes when
+the command ends. The supervisor then kills the program, its process group and, on Linux, the processes that it started
+in other sessions. It does the same when the program has ended. The program has no input, and has the command's other
+streams, environment and folder. SIGTERM is passed on to the program. The supervisor ends like the program: with its
+exit code, or by its signal. When the supervisor itself is killed, Linux kills the program. On other systems the program
+then keeps running, as do processes that it started in other sessions.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from typing import NoReturn
 from deployer.platform.isolation.orphans import end_orphans, has_ended
 from deployer.platform.isolation.surroundings import adopt_orphans, end_with_parent
 
-_NOT_STARTED = 127  #: the exit code for a program that cannot be started, as a shell has it
+_NOT_STARTED = 127  #: the exit code for a program that cannot be started, as in a shell
 
 
 def main(arguments: Sequence[str]) -> NoReturn:
-    """Runs the program until it ends or the command is gone."""
+    """Runs the program until it ends or the command ends."""
     adopt_orphans()
     waking, woken = os.pipe()
     os.set_blocking(woken, False)
@@ -37,13 +37,13 @@ def main(arguments: Sequence[str]) -> NoReturn:
     pid = _start(arguments)
     nothing = os.open(os.devnull, os.O_RDWR)
     for output in (1, 2):
-        os.dup2(nothing, output)  # what reads them sees the program's end, and not this one's
+        os.dup2(nothing, output)  # their readers see the end of the program, not of this process
     while not has_ended(pid):
         ready, _, _ = select.select([0, waking], [], [])
         if 0 in ready and not os.read(0, 1):
             break
         if waking in ready and signal.SIGTERM in os.read(waking, 100):
-            os.kill(pid, signal.SIGTERM)  # its number is kept for it until it is waited for
+            os.kill(pid, signal.SIGTERM)  # its number stays reserved until it is waited for
     for kill in (os.killpg, os.kill):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             kill(pid, signal.SIGKILL)

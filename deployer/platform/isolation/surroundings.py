@@ -1,4 +1,4 @@
-"""Isolation of a project's code from credentials that only deployer uses, and this process's memory."""
+"""Isolation of a project's code from the credentials that only deployer uses, and from this process's memory."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import sys
 from functools import cache
 from typing import Any
 
-#: Variables of deployer itself and of the pipeline that runs it. A program gets its configuration from the engine, and
-#: providers have their credentials from their own variables, which stay.
+# : Variables of deployer itself and of its pipeline. A program gets its configuration from the engine, and : providers
+# have their credentials from their own variables, which stay.
 _WITHHELD = frozenset(
     {
         "DEPLOYER_NEW_PASSPHRASE",
@@ -17,7 +17,7 @@ _WITHHELD = frozenset(
         "PULUMI_ACCESS_TOKEN",
         "PULUMI_CONFIG_PASSPHRASE",
         "PULUMI_CONFIG_PASSPHRASE_FILE",
-        # with these a step of GitHub Actions gets tokens, and decides what later steps run and report
+        # by these a step of GitHub Actions gets tokens and controls later steps
         "ACTIONS_ID_TOKEN_REQUEST_TOKEN",
         "ACTIONS_ID_TOKEN_REQUEST_URL",
         "ACTIONS_RUNTIME_TOKEN",
@@ -34,36 +34,37 @@ _SET_PDEATHSIG, _GET_DUMPABLE, _SET_DUMPABLE, _SET_CHILD_SUBREAPER = 1, 3, 4, 36
 
 
 def is_withheld(variable: str) -> bool:
-    """Returns whether code of a project does not get this variable of the environment."""
+    """Returns whether a variable of the environment is withheld from code of a project."""
     return variable in _WITHHELD or variable.startswith(_WITHHELD_PREFIX)
 
 
 def environment_for_project_code() -> dict[str, str]:
-    """This process's environment without what is withheld."""
+    """Returns this process's environment without withheld variables."""
     return {name: value for name, value in os.environ.items() if not is_withheld(name)}
 
 
 def close_memory() -> None:
-    """Keeps other processes of the user, but for root's, from this one's memory, environment and open files.
+    """Protects this process's memory, environment and open files from other processes of the user, except root.
 
-    It stays so: what code of a project leaves running may not be found. On Linux, where `/proc/PID` shows them;
-    elsewhere it does nothing.
+    This is permanent, because a process that code of a project started may remain undetected. It works on Linux, where
+    `/proc/PID` shows them; on other systems it does nothing.
     """
     _prctl(_SET_DUMPABLE, 0)
 
 
 def open_memory() -> None:
-    """Takes back `close_memory`, as for a fork that has no secrets."""
+    """Reverses `close_memory`, for a fork that has no secrets."""
     _prctl(_SET_DUMPABLE, 1)
 
 
 def adopt_orphans() -> None:
-    """Makes processes whose parents are gone children of this one, when it or a child of it began them. On Linux."""
+    """Makes orphaned descendants children of this process. On Linux."""
     _prctl(_SET_CHILD_SUBREAPER, 1)
 
 
 def end_with_parent() -> None:
-    """Has this process killed when the thread that began it ends, also once it runs another program. On Linux."""
+    """Makes the system kill this process when the thread that started it ends, also after it runs another program. On
+    Linux."""
     _prctl(_SET_PDEATHSIG, signal.SIGKILL)
 
 

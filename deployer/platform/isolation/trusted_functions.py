@@ -1,9 +1,9 @@
 """Functions of users, which run only where their caller allows it: by name `package.module:function`, or packaged.
 
-A lake's state names such functions, and anyone who can write the state chooses the names. So the names count for
-nothing until a person or a program that runs here allows them. A packaged function is known by its hash, by the author
-that it names, or all are allowed. Anyone who can write to the lake can write any author's name: trusting an author
-means to trust all who can write there.
+A lake's state names such functions, and anyone who can write the state chooses the names. So a name is trusted only
+after a person or a program that runs here allows it. A packaged function is allowed by its hash, by its author, or
+because all are allowed. Anyone who can write to the lake can write any author's name: to trust an author is to trust
+everyone who can write there.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def is_function_name(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TrustedFunctions:
-    """The functions that may run in this process; `load` and `require_package` refuse every other.
+    """The functions that may run in this process; `load` and `require_package` refuse all others.
 
     `names` are `package.module:function`, and hashes of packaged functions. `authors` are those whose packaged
     functions are trusted, `all_packages` trusts all packaged functions.
@@ -47,7 +47,7 @@ class TrustedFunctions:
     def allowed(
         names: Iterable[str] = (), *, authors: Iterable[str] = (), all_packages: bool = False
     ) -> TrustedFunctions:
-        """Returns those given, and those of the environment variables DEPLOYER_TRUSTED_FUNCTIONS,
+        """Returns the given functions, and those of the environment variables DEPLOYER_TRUSTED_FUNCTIONS,
         DEPLOYER_TRUSTED_AUTHORS and DEPLOYER_TRUST_UDFS.
 
         Raises InvalidInput for a text that is neither `package.module:function` nor a hash.
@@ -89,8 +89,8 @@ class TrustedFunctions:
     def load(self, name: str, *, what: str, where: str, otherwise: str = "") -> Callable[..., Any]:
         """Imports the function; `what` describes its use in errors, such as `the embedding function`.
 
-        Raises Refused for a name that is not trusted (nothing is imported then; the remedy also says `otherwise`), and
-        InvalidInput for one that cannot be imported or is not a function.
+        Raises Refused, before any import, for a name that is not trusted; the remedy includes `otherwise`. Raises
+        InvalidInput for a name that cannot be imported or is not a function.
         """
         self.require_name(name, what=what, where=where, otherwise=otherwise)
         module, _, function = name.partition(":")
@@ -100,7 +100,7 @@ class TrustedFunctions:
             raise InvalidInput(
                 f"{what} `{name}`: the module has no `{function}`", where=where, remedy="correct the name in the spec"
             ) from None
-        except Exception as failure:  # whatever the user's module raises while it is imported
+        except Exception as failure:  # the user's module may raise any exception while it is imported
             raise InvalidInput(
                 f"{what} `{name}` cannot be imported: {type(failure).__name__}: {failure}",
                 where=where,

@@ -11,7 +11,7 @@ Origin = tuple[str, str]  #: a table's full name and a column of it
 
 @dataclass(frozen=True, slots=True)
 class _Output:
-    """A column that a step of the plan gives: its qualifier and its name, and what it is made of."""
+    """A column that a step of the plan outputs: its qualifier, its name and its origins."""
 
     relation: str
     name: str
@@ -43,11 +43,11 @@ class _Walk:
         self.read: set[Origin] = set()
 
     def outputs(self, plan: Any) -> list[_Output]:
-        """Returns the columns that a step gives, and notes what it reads."""
+        """Returns the columns that a step outputs, and notes the columns that it reads."""
         try:
             step = plan.to_variant()
             kind = type(step).__name__
-        except Exception:  # a step that DataFusion does not show: what it gives is made of all that goes in
+        except Exception:  # DataFusion does not show this step: its outputs depend on all inputs
             kind, step = "", None
         if kind == "TableScan":
             return self._scan(step)
@@ -114,7 +114,7 @@ def _united(inputs: Sequence[Sequence[_Output]]) -> list[_Output]:
 
 
 def _origins(expression: Any, below: Sequence[_Output]) -> frozenset[Origin]:
-    """Returns what an expression is made of: of all that goes in, where DataFusion does not show its parts."""
+    """Returns the origins of an expression: all inputs, where DataFusion does not show its parts."""
     kind = str(expression.variant_name())
     if kind == "Literal":
         return frozenset()

@@ -15,7 +15,7 @@ _FAILED = re.compile(r"^Error during planning: ")
 
 
 def in_plain_words(message: str) -> str:
-    """Returns what the message says to a person; one that is understood without that as it is."""
+    """Returns a readable form of a message; a message that is readable already is returned unchanged."""
     if found := _AGGREGATE.search(message):
         return f"{found[1].lower()} is a function of many rows, but the value may depend on one row only"
     if _WINDOW.search(message):

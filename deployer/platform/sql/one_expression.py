@@ -1,10 +1,10 @@
 """The check that a text is one SQL expression up to its last character, so that it can be put into brackets.
 
-Lance reads a condition as the end of a statement: it takes the WHERE and leaves what follows unread, such as `)`, `; x`
-or `LIMIT 1`. So `1=1) OR (1=1` ends the brackets around it. Here the text is cut into tokens as Lance and DataFusion
-cut it (sqlparser's generic dialect, with names in backticks). What their dialects may cut differently is refused:
-comments, strings with a prefix, `$...$`, placeholders. Brackets must be balanced. Whether the text then is an
-expression, a parser finds out: `deployer.platform.sql.parsing.check_expression` asks both.
+Lance reads a condition as the end of a statement: it takes the WHERE and ignores the text after it, such as `)`, `; x`
+or `LIMIT 1`. So `1=1) OR (1=1` ends the brackets around it. This module splits the text into tokens as Lance and
+DataFusion do (sqlparser's generic dialect, with names in backticks). Text that their dialects may split differently is
+refused: comments, strings with a prefix, `$...$`, placeholders. Brackets must be balanced. A parser then checks that
+the text is an expression: `deployer.platform.sql.parsing.check_expression` does both.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 
 LONGEST = 1_000_000  #: characters of a condition
-MOST_OPERATORS = 10_000  #: the words AND, OR and others among them; a list of values has none
+MOST_OPERATORS = 10_000  #: at most this many words such as AND and OR; a list of values has none
 #: Operators below each other. Each takes stack frames of the parser and the planner, which bound the depth of brackets
 #: alone: 1,000 in a row end the process (tried).
 DEEPEST = 250
@@ -42,12 +42,12 @@ _COMMENT = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`)|--[^\n]
 _NEXT = re.compile(r"\s*(\S)")
 _PAIRS = {")": "(", "]": "["}
 _CONNECTIVES = frozenset(("and", "or", "when", "then", "else"))
-# What each adds to the depth. Chains of AND and OR are cheaper; BETWEEN is made of two copies of its left side.
+# The depth that each operator adds. Chains of AND and OR are cheaper; BETWEEN copies its left side twice.
 _WORD, _OPERATOR, _CONNECTIVE, _BETWEEN = 4, 8, 1, 250
 
 
 class NotOneExpression(ValueError):
-    """Says what cannot be in one expression. `at` is its place in the text, counted from 1."""
+    """The text is not one expression. `at` is the place of the fault in the text, counted from 1."""
 
     def __init__(self, what: str, at: int) -> None:
         self.what, self.at = what, at
@@ -56,12 +56,12 @@ class NotOneExpression(ValueError):
 
 @dataclass(slots=True)
 class _Level:
-    """A pair of brackets that is open: its place, and the depth below it so far."""
+    """An open pair of brackets: its place, and the depth below it so far."""
 
     bracket: str = ""
     at: int = 0
     connectives: int = 0
-    betweens: int = 0  #: whose AND is still to come
+    betweens: int = 0  #: open BETWEEN words, whose AND has not come yet
     here: int = 0  #: depth of the operand since the last AND, OR or comma
     inner: int = 0  #: of the deepest brackets in it
     deepest: int = 0
@@ -90,7 +90,7 @@ class _Level:
 def check_one_expression(text: str, longest: int = LONGEST, *, lenient: bool = False) -> None:
     """Raises NotOneExpression when the text is not one expression, or one that is too long or too deep to compute.
 
-    `lenient`: comments and a name for the value may be in it, as in what earlier releases stored.
+    `lenient`: it may contain comments and a name for the value, as in texts that earlier releases stored.
     """
     if lenient:
         text = _COMMENT.sub(lambda found: found[1] or " ", text)
@@ -124,10 +124,10 @@ def check_one_expression(text: str, longest: int = LONGEST, *, lenient: bool = F
 
 
 def names_in(text: str) -> frozenset[str]:
-    """Returns the names in an expression that may mean columns, as SQL reads them: those without quotes in small
+    """Returns the names in an expression that may be columns, as SQL reads them: names without quotes are in small
     letters.
 
-    Names of functions and words of SQL are among them.
+    The result also has names of functions and words of SQL.
     """
     found = [(str(each.lastgroup), each[0]) for each in TOKEN.finditer(text)]
     quoted = (piece[1:-1].replace(piece[0] * 2, piece[0]) for kind, piece in found if kind == "name")
@@ -149,7 +149,7 @@ def _refuse(kind: str, piece: str, at: int) -> None:
 
 
 def _opens_subquery(kind: str, piece: str, text: str, end: int, depth: int) -> bool:
-    """Returns whether a query is in brackets where a value could be; `values` and `with` may be names of columns,
+    """Returns whether brackets contain a query at the place of a value; `values` and `with` may be names of columns
     too."""
     if kind != "word" or depth == 1:
         return False

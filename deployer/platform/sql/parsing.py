@@ -1,8 +1,8 @@
-"""Parses the SQL expressions that users write: conditions, `default:`, `using:` and what a load selects.
+"""Parses the SQL expressions that users write: conditions, `default:`, `using:` and the selects of a load.
 
-Each is one complete expression up to its last token. `one_expression` looks at the tokens first, because a
-text that is too deep ends the process that parses it; the parser is DataFusion's. It looks for columns and functions
-after it has read the whole text, and here those are left to the one who computes the expression.
+Each is one complete expression up to its last token. `one_expression` checks the tokens first, because a text that is
+too deep ends the process that parses it. The parser is DataFusion's. It resolves columns and functions after it has
+parsed the whole text; these errors are ignored here, and reported when the expression is computed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from deployer.platform.sql.one_expression import LONGEST, NotOneExpression, check_one_expression
 
-#: An expression whatever the parser is: a number, text, true, false or null. Most defaults are one.
+#: an expression for every parser: a number, text, true, false or null; most defaults are one
 _LITERAL = re.compile(r"\s*(?:[-+]?[0-9]+(?:\.[0-9]+)?|'(?:[^']|'')*'|true|false|null)\s*", re.IGNORECASE)
 _SYNTAX = re.compile(r"SQL error: (?P<kind>\w+)(?:\(\"(?P<what>.*)\"\))?", re.DOTALL)
 _PLACE = re.compile(r"(?P<what>.*) at Line: (?P<line>\d+), Column: (?P<column>\d+)", re.DOTALL)
@@ -27,14 +27,14 @@ def check_expression(text: str, longest: int = LONGEST) -> None:
         return
     try:
         _no_columns().parse_sql_expr(text)
-    except Exception as failure:  # of what kind DataFusion does not say
+    except Exception as failure:  # DataFusion does not document the kind of the exception
         if syntax := _SYNTAX.search(str(failure)):
             raise _syntax_error(text, syntax) from None
 
 
 @cache
 def _no_columns() -> Any:
-    import pyarrow as pa  # takes 0.2 s with DataFusion, and most specs have literals alone
+    import pyarrow as pa  # takes 0.2 s with DataFusion, and most specs have only literals
     from datafusion import SessionContext
 
     return SessionContext().from_arrow(pa.table({}))

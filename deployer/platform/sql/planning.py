@@ -1,4 +1,5 @@
-"""The inputs and the type of an expression, planned by DataFusion over columns without rows; nothing is computed."""
+"""Finds the inputs and the type of an expression. DataFusion plans it over columns without rows; nothing is
+computed."""
 
 from __future__ import annotations
 
@@ -26,14 +27,14 @@ _ROWS = {"AggregateFunction": "an aggregate", "WindowFunction": "a window functi
 
 
 class NotComputable(ValueError):
-    """Says why an expression cannot be computed from the columns, as the end of a sentence."""
+    """An expression cannot be computed from the columns. The message is the end of a sentence."""
 
 
 def plan_expression(text: str, schema: pa.Schema) -> PlannedExpression:
-    """Returns what an expression over columns reads and gives.
+    """Returns the inputs and the type of an expression over columns.
 
-    Raises NotOneExpression as `check_expression` does, and NotComputable for columns and functions that are not there,
-    and for values of several rows.
+    Raises NotOneExpression as `check_expression` does, and NotComputable for unknown columns and functions, and for
+    values of several rows.
     """
     check_expression(text)
     kind = _planned(text, schema)
@@ -43,8 +44,9 @@ def plan_expression(text: str, schema: pa.Schema) -> PlannedExpression:
 
 
 def condition_fault(text: str, schema: pa.Schema) -> str:
-    """Returns what is certainly wrong with a condition on columns, as the end of a sentence: that it names none of
-    them, or that its value is not true or false. Empty for others, also those with functions that Lance alone may have.
+    """Returns the certain fault of a condition on columns, as the end of a sentence: it names no column, or its value
+    is not true or false. The text is empty for other conditions, including those with functions that only Lance may
+    have.
     """
     try:
         kind = _planned(as_read_by_lance(text, schema.names), schema)
@@ -61,7 +63,7 @@ def _planned(text: str, schema: pa.Schema) -> pa.DataType:
     try:
         expression = frame.parse_sql_expr(text)
         kind: pa.DataType = frame.select(expression.alias("value")).schema().field("value").type
-    except Exception as failure:  # of what kind DataFusion does not say
+    except Exception as failure:  # DataFusion does not document the kind of the exception
         raise NotComputable(reason_of(failure)) from None
     if found := _ROWS.keys() & _kinds(expression):
         raise NotComputable(f"it has {_ROWS[min(found)]}, and the value of a row cannot depend on other rows")
@@ -71,7 +73,7 @@ def _planned(text: str, schema: pa.Schema) -> pa.DataType:
 def _kinds(expression: Any) -> set[str]:
     """Returns the kinds of the parts of an expression, as far as DataFusion shows them."""
     kind = str(expression.variant_name())
-    if kind in ("Column", "Literal"):  # these name themselves as their parts
+    if kind in ("Column", "Literal"):  # these return themselves as their parts
         return {kind}
     try:
         parts = expression.rex_call_operands()
@@ -81,8 +83,8 @@ def _kinds(expression: Any) -> set[str]:
 
 
 def _needs(text: str, schema: pa.Schema, name: str) -> bool:
-    """A name may be that of a function or a type, too: an expression that is planned without the column does not read
-    it."""
+    """Returns the columns that an expression needs. A name may also be a function or a type: if the expression can be
+    planned without the column, it does not read the column."""
     try:
         _planned(text, schema.remove(schema.get_field_index(name)))
     except NotComputable:
@@ -91,8 +93,10 @@ def _needs(text: str, schema: pa.Schema, name: str) -> bool:
 
 
 def reason_of(failure: BaseException) -> str:
-    """Returns what DataFusion says of an expression that it cannot plan, without the words around it."""
-    text = re.sub(r"\bc[0-9a-f]{32}\.", "", str(failure).splitlines()[0])  # the name that the columns' table has here
+    """Returns DataFusion's reason for an expression that it cannot plan, without the text around it."""
+    text = re.sub(
+        r"\bc[0-9a-f]{32}\.", "", str(failure).splitlines()[0]
+    )  # the name of the columns' table in this module
     for noise in ("DataFusion error: ", "Arrow error: ", "SQL error: ", "Schema error: ", "Error during planning: "):
         text = text.replace(noise, "")
     text = text.partition(" Valid fields are")[0].partition(" No function matches")[0].rstrip(".")

@@ -1,8 +1,8 @@
-"""Computes SQL that specs and policies bring in a process of its own, with limits of memory and time.
+"""Computes SQL of specs and policies in a process of its own, with limits of memory and time.
 
 A scalar function may take any memory (`repeat('a', 2000000000)`), a planner any time or stack, and neither can be
-stopped from within. The process is started when it is first needed, gets none of this one's environment but what Python
-needs, is ended when it goes over a limit, and is used again otherwise. It ends with this process at the latest.
+stopped from within. The process starts when it is first needed. It gets only the environment variables that Python
+needs. It is ended when it exceeds a limit, and reused otherwise. It ends with this process at the latest.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 
 MEMORY = 2**30  #: bytes that one expression or query may take
 ANSWER = 2**28  #: bytes that its values or rows may have
-SECONDS = 20.0  #: that one request may take: a batch of rows, or the rows of a plan
+SECONDS = 20.0  #: seconds of one request: a batch of rows, or the rows of a plan
 _START_SECONDS = 60.0
 
-#: Variables that Python and its libraries need; none that holds a secret.
+#: variables that Python and its libraries need; none contains a secret
 _NEEDED = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME", "SYSTEMROOT", "TMPDIR", "TZ")
 _FEW_THREADS = {"TOKIO_WORKER_THREADS": "2", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2", "RUST_BACKTRACE": "0"}
 
 
 class OverLimit(Exception):
-    """The SQL takes more memory or time than it may. The message completes "it ..."."""
+    """The SQL exceeds the limit of memory or time. The message completes "it ..."."""
 
 
 class SqlFailed(Exception):
-    """An error of DataFusion for SQL that is wrong, or that fails for some row."""
+    """DataFusion reports an error in the SQL, or a failure for some row."""
 
 
 def compute(rows: pa.Table, expression: str) -> pa.ChunkedArray:
@@ -53,7 +53,7 @@ def query(text: str, tables: Mapping[str, pa.Table]) -> pa.Table:
 
 
 class SqlProcess:
-    """The process, for one request at a time. Safe for threads and after a fork."""
+    """The process, which serves one request at a time. It is safe for threads and after a fork."""
 
     def __init__(self, memory: int = MEMORY, seconds: float = SECONDS, answer: int = ANSWER) -> None:
         self.memory, self.seconds, self.answer = memory, seconds, answer
@@ -63,7 +63,7 @@ class SqlProcess:
 
     def ask(self, header: Mapping[str, Any], tables: list[pa.Table]) -> pa.Table:
         """Returns the table that answers a request. Raises SqlFailed and OverLimit."""
-        if self._owner not in (0, os.getpid()):  # a child's: its parent has the process, and maybe the lock
+        if self._owner not in (0, os.getpid()):  # a child after a fork: the parent has the process, and maybe the lock
             self._process, self._owner, self._lock = None, 0, threading.Lock()
         with self._lock:
             process = self._started()
@@ -116,7 +116,7 @@ class SqlProcess:
             stderr=subprocess.DEVNULL,
             env={**environment, **_FEW_THREADS, "PYTHONPATH": os.pathsep.join(paths)},
             cwd="/",
-            start_new_session=True,  # Ctrl-C is for this process, which then ends that one
+            start_new_session=True,  # only this process handles Ctrl-C; it then ends the other one
         )
         self._owner = os.getpid()
         try:

@@ -1,4 +1,4 @@
-"""Expressions as tokens: one text for those that differ only in how they are written, and other names for columns."""
+"""Expressions as tokens: a canonical text, which is equal for different spellings, and renaming of columns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from deployer.platform.sql.one_expression import TOKEN
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
-#: Words that are no columns unless they are quoted.
+#: words that are columns only in quotes
 _WORDS = frozenset(
     (
         *("all", "and", "as", "between", "case", "cast", "distinct", "else", "end", "exists", "false", "from", "ilike"),
@@ -29,10 +29,10 @@ def _canonical(kind: str, piece: str, name: str | None) -> str:
 
 
 def rename_in_expression(text: str, renames: Mapping[str, str]) -> str:
-    """Returns the expression with the new names of columns, by the old ones, in each place that may mean a column.
+    """Returns the expression with the new names of columns, by the old ones, at each place that may be a column.
 
-    That is a name at the beginning of a path, but no word, function or type of SQL, as far as the place shows. The
-    caller plans the result, and compares what it reads with what the expression read before.
+    Such a place is a name at the beginning of a path that is not recognizable as a word, function or type of SQL. The
+    caller plans the result, and compares its inputs with the former ones.
     """
     pieces = list(_pieces(text))
     numbers = [number for number, (kind, _, _) in enumerate(pieces) if kind != "blank"]
@@ -48,7 +48,7 @@ def rename_in_expression(text: str, renames: Mapping[str, str]) -> str:
 
 
 def as_read_by_lance(text: str, columns: Sequence[str]) -> str:
-    """Returns a condition as DataFusion reads what Lance would: names of columns in any case, and texts in double
+    """Returns a condition that DataFusion reads as Lance does: names of columns in any case, and texts in double
     quotes."""
     own = {name.casefold(): name for name in columns} | {name: name for name in columns}
     pieces = [(str(each.lastgroup), each[0]) for each in TOKEN.finditer(text)]

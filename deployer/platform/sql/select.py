@@ -1,7 +1,7 @@
-"""A SELECT over several tables, as views have it: which tables it reads, and what DataFusion plans of it without rows.
+"""A SELECT over several tables, as in views: the tables that it reads, and DataFusion's plan without rows.
 
-Functions of the caller are not there when it is planned. A call of one is planned as a value of the type that the
-function returns, which reads the arguments of the call.
+Functions of the caller are not available for the plan. A call of one is planned as a value of the function's result
+type, which reads the arguments of the call.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _NO_FUNCTIONS = _CLAUSES | {"as", "in", "exists", "and", "or", "not", "all", "by
 
 
 class NotOneSelect(ValueError):
-    """Says why a text is not one SELECT, as the end of a sentence."""
+    """A text is not one SELECT. The message is the end of a sentence."""
 
 
 def without_comments(text: str) -> str:
-    """Returns a statement without its comments; what is in quotes stays."""
+    """Returns a statement without its comments; quoted text is unchanged."""
     return _COMMENT.sub(lambda found: found[1] or " ", text)
 
 
@@ -54,7 +54,7 @@ class _Token:
 
     @property
     def name(self) -> str:
-        """Returns the name that it means, as SQL reads it: without quotes in small letters."""
+        """The name as SQL reads it: a name without quotes is in small letters."""
         if self.kind == "name":
             return self.text[1:-1].replace(self.text[0] * 2, self.text[0])
         return self.text.lower()
@@ -65,8 +65,8 @@ class _Token:
 
 
 def check_select(text: str) -> None:
-    """Raises NotOneSelect for a text that is not one SELECT by its tokens, or one that is too long or too deep to
-    plan. Whether it is correct SQL, its planner finds out."""
+    """Raises NotOneSelect for a text that is not one SELECT by its tokens, or one that is too long or too deep to plan.
+    The planner checks that it is correct SQL."""
     if len(text) > LONGEST_SELECT:
         raise NotOneSelect(f"it has more than {LONGEST_SELECT:,} characters")
     tokens = _tokens(text)
@@ -86,8 +86,8 @@ def check_select(text: str) -> None:
 
 
 def _tokens(text: str) -> list[_Token]:
-    """Returns the tokens but for blanks. Raises NotOneSelect for what ends a statement, and for quotes without their
-    other half."""
+    """Returns the tokens except blanks. Raises NotOneSelect for tokens that end a statement, and for unclosed
+    quotes."""
     text = without_comments(text)
     found = []
     place = 0
@@ -110,15 +110,15 @@ def _tokens(text: str) -> list[_Token]:
 
 @dataclass(frozen=True, slots=True)
 class NamedTables:
-    """The tables that a statement names after FROM and JOIN: by full names, and those by one name alone, of which names
-    that the statement gives (`WITH name AS`) are left out."""
+    """The tables that a statement names after FROM and JOIN: by full names, and by single names. Names that the
+    statement itself defines (`WITH name AS`) are left out."""
 
     full: tuple[str, ...]
     bare: tuple[str, ...]
 
 
 def named_tables(text: str) -> NamedTables:
-    """Returns the tables of a statement that `check_select` let through, each once, in their order."""
+    """Returns the tables of a statement that passed `check_select`, each once, in their order."""
     tokens = _tokens(text)
     given = {
         tokens[place].name
@@ -130,8 +130,8 @@ def named_tables(text: str) -> NamedTables:
     }
     full: dict[str, None] = {}
     bare: dict[str, None] = {}
-    calls: list[bool] = []  # of each bracket that is open, whether it is that of a call
-    in_from = [False]  # at each depth, whether a comma parts tables
+    calls: list[bool] = []  # for each open bracket, whether it belongs to a call
+    in_from = [False]  # for each depth, whether a comma separates tables
     for place, token in enumerate(tokens):
         before = tokens[place - 1] if place else None
         if token.kind == "open":
@@ -170,8 +170,8 @@ def _add_table(tokens: list[_Token], place: int, given: set[str], full: dict[str
 
 @dataclass(frozen=True, slots=True)
 class PlannedSelect:
-    """The inputs and outputs of a SELECT: the columns with their types, the columns of each table that it reads, and
-    the tables' columns of which each of its columns is made."""
+    """The inputs and outputs of a SELECT: its columns with their types, the columns of each table that it reads, and
+    the source columns of each of its columns."""
 
     schema: pa.Schema
     reads: Mapping[str, tuple[str, ...]]
@@ -179,8 +179,8 @@ class PlannedSelect:
 
 
 class NotPlanned(ValueError):
-    """Says why a SELECT cannot be planned, as the end of a sentence. `column` is one that no table has; `place` is
-    that of a fault in its text: the line and the column, from 1."""
+    """A SELECT cannot be planned. The message is the end of a sentence. `column` is a column that no table has; `place`
+    is the place of a fault in the text: the line and the column, from 1."""
 
     def __init__(self, what: str, column: str = "") -> None:
         self.column = column
@@ -188,8 +188,8 @@ class NotPlanned(ValueError):
 
 
 def plan_select(text: str, tables: Mapping[str, pa.Schema], functions: Mapping[str, pa.DataType]) -> PlannedSelect:
-    """Returns what a SELECT over tables, by full names, gives and reads. `functions` are the types that the functions
-    return which DataFusion does not have. Raises NotOneSelect, and NotPlanned for what DataFusion refuses."""
+    """Returns the inputs and outputs of a SELECT over tables, by full names. `functions` are the result types of
+    functions that DataFusion does not have. Raises NotOneSelect, and NotPlanned where DataFusion refuses it."""
     import datafusion
     from datafusion.catalog import Schema
 
@@ -213,7 +213,7 @@ def plan_select(text: str, tables: Mapping[str, pa.Schema], functions: Mapping[s
         frame: Any = context.sql_with_options(_with_stand_ins(without_comments(text), functions), only_reads)
         found: pa.Schema = frame.schema()
         reads, lineage = lineage_of(frame.logical_plan(), found.names, names)
-    except Exception as failure:  # of what kind DataFusion does not say
+    except Exception as failure:  # DataFusion does not document the kind of the exception
         raise _not_planned(failure) from None
     return PlannedSelect(found, reads, lineage)
 
@@ -227,7 +227,8 @@ def _stand_in(name: str) -> str:
 
 
 def _with_stand_ins(text: str, functions: Mapping[str, object]) -> str:
-    """Returns the statement with each call of one of the functions as a value that reads the arguments of the call."""
+    """Returns the statement; each call of one of the functions is replaced by a value that reads the arguments of the
+    call."""
     known = {name.lower() for name in functions}
     if not known:
         return text

@@ -1,8 +1,8 @@
 """The process that computes SQL for another one: `python -m deployer.platform.sql.worker MEMORY ANSWER`.
 
 It reads requests from stdin and answers on stdout. Both are frames: the length of a JSON header and the number of
-tables behind it, the header, and each table as an Arrow IPC stream behind its length. MEMORY is how many bytes it may
-take more than it has after its start, ANSWER how many an answer may have. It writes no file, and ends with its stdin.
+tables, the header, and each table as an Arrow IPC stream after its length. MEMORY is the limit of bytes that it may
+allocate after its start, ANSWER the limit of bytes of an answer. It writes no file, and ends with its stdin.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def write_frame(stream: IO[bytes], header: Mapping[str, Any], tables: Sequence[p
 
 
 def read_frame(read: Any) -> tuple[dict[str, Any], list[pa.Table]]:
-    """Returns the header and the tables of one frame; `read` gives exactly this many bytes, or raises EOFError."""
+    """Returns the header and the tables of one frame; `read` returns exactly this many bytes, or raises EOFError."""
     length, count = HEAD.unpack(read(HEAD.size))
     header: dict[str, Any] = json.loads(read(length))
     tables = []
@@ -45,7 +45,7 @@ def read_frame(read: Any) -> tuple[dict[str, Any], list[pa.Table]]:
 
 
 def main() -> None:
-    import datafusion  # what it takes is not part of the limit
+    import datafusion  # its memory is not part of the limit
 
     stdin, stdout = sys.stdin.buffer, sys.stdout.buffer
 
@@ -81,7 +81,7 @@ def _limit(memory: int) -> None:
     try:
         with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123
             pages = int(file.read().split()[0])
-    except OSError:  # a system that does not say it does not keep the limit either
+    except OSError:  # a system that does not report memory does not enforce the limit either
         return
     limit = pages * resource.getpagesize() + memory
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -98,7 +98,7 @@ def _expression(datafusion: Any, header: Mapping[str, Any], tables: Sequence[pa.
 
 
 def _query(datafusion: Any, header: Mapping[str, Any], tables: Sequence[pa.Table]) -> pa.Table:
-    """Returns the result of one SELECT over tables by their names; statements that are none are refused."""
+    """Returns the result of one SELECT over tables by their names; other statements are refused."""
     # One thread: plans are small, and threads cost more than the query.
     context = datafusion.SessionContext(datafusion.SessionConfig().with_target_partitions(1))
     for name, table in zip(header["names"], tables, strict=True):

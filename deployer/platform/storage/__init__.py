@@ -1,4 +1,4 @@
-"""Bytes in a folder or a bucket behind one interface, with checksums. It knows nothing of tables or states.
+"""Bytes in a folder or a bucket behind one interface, with checksums. It does not depend on tables or states.
 
 Every layer above `deployer.platform` may import it.
 """

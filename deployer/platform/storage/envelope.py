@@ -8,12 +8,12 @@ import zlib
 from deployer.errors import Corrupt, Refused
 
 MAGIC = b"DST"
-FORMAT = 1  #: of stores and sealed bodies; raised when an older reader would read them wrongly
+FORMAT = 1  #: format of stores and sealed bodies; it is raised when an older reader would misread them
 _COMPRESSED = 1
 _COMPRESS_ABOVE = 2048  # bytes
-DIGEST_BYTES = 16  #: of a checksum
+DIGEST_BYTES = 16  #: bytes of a checksum
 MAX_PAYLOAD = 2**30  #: bytes of one body
-MAX_GROWTH = 250  #: times that a body may be larger than it is stored, when it is large
+MAX_GROWTH = 250  #: largest ratio of a large body to its stored form
 _SMALL = 16 * 2**20
 _HEAD = len(MAGIC) + 2 + DIGEST_BYTES
 
@@ -24,7 +24,7 @@ def digest(data: bytes | memoryview) -> bytes:
 
 
 def seal(payload: bytes) -> bytes:
-    """`DST`, format, flags, checksum of what follows, payload (deflated when that is shorter)."""
+    """Returns `DST`, format, flags, checksum of the rest, payload (deflated when that is shorter)."""
     flags = 0
     if len(payload) > _COMPRESS_ABOVE:
         payload, flags = zlib.compress(payload, 1), _COMPRESSED
@@ -32,7 +32,7 @@ def seal(payload: bytes) -> bytes:
 
 
 def unseal(data: bytes, where: str) -> bytes:
-    """Returns the payload. Raises Corrupt when it fails its checksum, Refused when its format is newer than this
+    """Returns the payload. Raises Corrupt when the checksum differs, Refused when the format is newer than this
     library."""
     if len(data) < _HEAD or data[:3] != MAGIC:
         raise Corrupt("the state store did not write this content", where=where, remedy=RECOVERY)
@@ -44,7 +44,8 @@ def unseal(data: bytes, where: str) -> bytes:
 
 
 def _inflated(payload: bytes, where: str) -> bytes:
-    """Deflated JSON is some ten times smaller; what grows more than `MAX_GROWTH` times was not written by a store."""
+    """Returns the inflated bytes. Deflated JSON is about ten times smaller; a store never writes bytes that grow more
+    than `MAX_GROWTH` times."""
     limit = min(MAX_PAYLOAD, max(_SMALL, len(payload) * MAX_GROWTH))
     inflating = zlib.decompressobj()
     try:
@@ -58,7 +59,7 @@ def _inflated(payload: bytes, where: str) -> bytes:
 
 
 def refuse_newer(found: int, where: object, newest: int = FORMAT) -> None:
-    """Raises Refused when a format is newer than what this library reads."""
+    """Raises Refused when a format is newer than this library can read."""
     if found > newest:
         raise Refused(
             f"written by a newer deployer (format {found}), this one reads up to {newest}",
@@ -71,7 +72,7 @@ RECOVERY = (
     "`deployer state repair` repairs what it can, else restore the instance's _state folder from a backup; without "
     "one, run `deployer state rebuild`"
 )
-#: What no repair applies: deployer never writes it, so another program wrote the log.
+#: text that no repair handles: deployer never writes it, so another program wrote the log
 FORGED = (
     "deployer does not write this, so find out what changed the state; `deployer state verify` lists all of it, and a "
     "backup of the instance's _state folder or an earlier export restores it"

@@ -1,7 +1,7 @@
-"""Removal of files and folders below a root on disk that follows no link: a link may lead out of the root.
+"""Removes files and folders below a root on disk without following links, because a link may lead out of the root.
 
-Each folder on the way is opened in the one before, and what is removed is named within an open folder, so that no
-process can put a link in the place of a folder in between.
+Each folder of the path is opened relative to its parent, and entries are removed relative to an open folder, so that no
+process can replace a folder by a link in between.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def parts_of(path: str) -> tuple[str, ...]:
-    """Returns the parts of a path below a folder. Raises Refused for one that may lead out of it, or that is the
-    folder."""
+    """Returns the parts of a path below a folder. Raises Refused for a path that may lead out of the folder, or that is
+    the folder itself."""
     parts = tuple(path.split("/"))
     if any(part in ("", ".", "..") or "\0" in part for part in parts):
         raise Refused(
@@ -49,7 +49,7 @@ def opened(root: Path, parts: Iterable[str]) -> Iterator[int]:
 
 
 def remove_files(root: Path, paths: Iterable[str], *, keeps_folders: bool) -> None:
-    """Removes what is there of the files, and unless `keeps_folders` the folders that held them and are empty then."""
+    """Removes the existing files and, unless `keeps_folders`, their folders if these are then empty."""
     by_folder: dict[tuple[str, ...], list[str]] = {}
     for path in paths:
         *above, name = parts_of(path)
@@ -61,12 +61,12 @@ def remove_files(root: Path, paths: Iterable[str], *, keeps_folders: bool) -> No
                     with suppress(FileNotFoundError):
                         os.unlink(name, dir_fd=folder)
             if parts and not keeps_folders:
-                with opened(root, parts[:-1]) as outer, suppress(OSError):  # something is in it, or it is gone
+                with opened(root, parts[:-1]) as outer, suppress(OSError):  # it is not empty, or does not exist
                     os.rmdir(parts[-1], dir_fd=outer)
 
 
 def remove_folder(root: Path, path: str) -> None:
-    """Removes a folder below `root` with all that is in it, where it is there. Raises Refused for a link."""
+    """Removes a folder below `root` with its content, if it exists. Raises Refused for a link."""
     *above, name = parts_of(path)
     with suppress(FileNotFoundError), opened(root, above) as folder:
         os.close(_opened(name, folder, root / path))

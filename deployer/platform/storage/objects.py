@@ -36,7 +36,7 @@ class ObjectInfo:
 
 
 class ObjectReader(Protocol):
-    """The reading half of a store of objects. Paths are relative, parted by `/`."""
+    """The reading half of a store of objects. Paths are relative, separated by `/`."""
 
     def get(self, path: str) -> bytes:
         """Raises Missing."""
@@ -47,7 +47,7 @@ class ObjectReader(Protocol):
         ...
 
     def size(self, path: str) -> int:
-        """Its bytes. Raises Missing."""
+        """Returns the bytes of an object. Raises Missing."""
         ...
 
     def list(self, prefix: str) -> Sequence[str]:
@@ -60,22 +60,24 @@ class ObjectReader(Protocol):
 
 
 class ObjectStore(ObjectReader, Protocol):
-    """Both halves."""
+    """The reading and the writing half of a store of objects."""
 
     def put(self, path: str, data: bytes, *, durable: bool = True) -> None:
-        """Puts an object, whether or not there is one. When this returns, it outlives the process, and where it is
-        `durable` a power failure too; another one may be gone or damaged after that."""
+        """Puts an object, and replaces an existing one. When this returns, the object outlives the process. A `durable`
+        object also survives a power failure; another may then be lost or damaged."""
         ...
 
     def replace(self, path: str, data: bytes, tag: str | None, *, durable: bool = True) -> str | None:
-        """Puts an object in place of the one with this tag (None: where none is); its new tag. None: that moved on.
+        """Replaces the object with this tag (None: creates it), and returns the new tag; None where the object has
+        another tag now.
 
-        `durable` as `put` has it.
+        `durable` as for `put`.
         """
         ...
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Deletes what is there of the paths. Raises Refused for one that may lead out of the store's own folder."""
+        """Deletes the existing objects of the paths. Raises Refused for a path that may lead out of the store's own
+        folder."""
         ...
 
 
@@ -83,8 +85,8 @@ class LocalObjects:
     """Objects as files below a folder: written beside, fsynced, renamed into place, the folder fsynced; without the
     fsyncs where they need not be durable.
 
-    `private` is the folder below which everything belongs to the owner alone (see `files.private`). If
-    omitted, as for the files of datasets, the umask sets who may use the objects.
+    `private` is the folder below which only the owner has access (see `files.private`). If omitted, as for the files of
+    datasets, the umask sets who may use the objects.
     """
 
     def __init__(self, root: Path, *, keeps_folders: bool = False, private: Path | None = None) -> None:
@@ -108,8 +110,8 @@ class LocalObjects:
         return data, _tag(data)
 
     def replace(self, path: str, data: bytes, tag: str | None, *, durable: bool = True) -> str | None:
-        """Implements the protocol; of two processes that replace the same object at once, both may. A lock keeps others
-        off where that matters."""
+        """Implements the protocol. Two processes that replace the same object at the same time may both succeed;
+        callers take a lock where that matters."""
         if tag is None:
             try:
                 self._put(path, data, lambda beside, target: target.hardlink_to(beside), durable=durable)
@@ -129,17 +131,17 @@ class LocalObjects:
             raise Missing(path) from None
 
     def list(self, prefix: str) -> Sequence[str]:
-        # os.walk passes over folders that others remove meanwhile; Path.rglob raises.
+        # os.walk skips folders that other processes remove meanwhile; Path.rglob raises an error
         found: list[str] = []
         for folder, _, names in os.walk(self._root / prefix):
-            below = Path(folder).relative_to(self._root).as_posix()  # once a folder: some hold 10,000 files
+            below = Path(folder).relative_to(self._root).as_posix()  # once for each folder: some hold 10,000 files
             found += names if below == "." else [f"{below}/{name}" for name in names]
         return found
 
     def described(self, prefix: str) -> Sequence[ObjectInfo]:
         found = []
         for path in self.list(prefix):
-            with suppress(FileNotFoundError):  # another process removes it at this moment
+            with suppress(FileNotFoundError):  # another process is removing it
                 about = os.stat(f"{self._root}/{path}")  # noqa: PTH116 (a dataset has 10,000 files and more)
                 found.append(ObjectInfo(path, about.st_size, about.st_mtime))
         return found
@@ -164,7 +166,7 @@ class LocalObjects:
             sync_folder(target.parent)
 
     def _opened(self, target: Path) -> tuple[BinaryIO, Path]:
-        """Returns a new file beside the target, whose folder is made: again when a `delete` takes the empty one
+        """Returns a new file beside the target, and makes the folder; again if a `delete` removes the empty folder
         meanwhile."""
         while True:
             with suppress(FileNotFoundError):

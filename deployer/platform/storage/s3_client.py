@@ -1,6 +1,7 @@
-"""The client of a bucket, shared by all that is read and written there; credentials are found as boto3 finds them.
+"""The client of a bucket, which all reads and writes share.
 
-None is written or shown. boto3 renews those that expire, and a new client is made with them.
+Credentials are found as by boto3, and are never written or shown. boto3 renews expired credentials, and a new client is
+made with them.
 """
 
 from __future__ import annotations
@@ -25,20 +26,20 @@ if TYPE_CHECKING:
     from botocore.credentials import Credentials, ReadOnlyCredentials
     from obstore.store import S3Config, S3Credential
 
-TRANSFER = 60.0  #: seconds that one request may take with all of its body
-PATIENCE = 20.0  #: seconds in which a request is sent again; obstore does so by itself, except after a time-out
+TRANSFER = 60.0  #: seconds of one request, including its whole body
+PATIENCE = 20.0  #: seconds during which a request is repeated; obstore does so by itself, except after a time-out
 
 
 @dataclass(frozen=True, slots=True)
 class S3Access:
-    """The settings for reaching a bucket, where they differ from what boto3 finds. `path_style`: its name is not part
-    of the host."""
+    """The settings of a bucket that differ from those of boto3. `path_style`: the bucket's name is not part of the
+    host."""
 
     region: str | None = None
     endpoint: str | None = None
     profile: str | None = None
     path_style: bool | None = None
-    encryption: str | None = None  #: of what is put: `AES256`, `aws:kms` or `aws:kms:dsse`
+    encryption: str | None = None  #: encryption of new objects: `AES256`, `aws:kms` or `aws:kms:dsse`
     kms_key: str | None = None
 
 
@@ -55,7 +56,7 @@ class _Found:
 
 
 class Bucket:
-    """One bucket by one way of access. Thread-safe; not to be used on after a fork."""
+    """One bucket with one kind of access. It is safe for threads; do not use it after a fork."""
 
     def __init__(self, name: str, access: S3Access) -> None:
         self.name, self._access = name, access
@@ -68,10 +69,10 @@ class Bucket:
         return f"s3://{self.name}"
 
     def client(self) -> S3Store:
-        """Returns the client with the credentials of now. Raises DeployerError where there are none.
+        """Returns the client with the current credentials.
 
-        obstore could ask for them itself, from its own threads, where they would wait for the thread that holds the
-        interpreter.
+        Raises DeployerError where there are none. obstore is not given a function for credentials: its own threads
+        would call it, and wait for the thread that holds the interpreter.
         """
         try:
             with self._lock:
@@ -93,7 +94,7 @@ class Bucket:
             return self._client[1]
 
     def look_again(self) -> None:
-        """Looks for credentials again: those that were found have expired, or were renewed on disk."""
+        """Finds the credentials again, after they have expired or were renewed on disk."""
         with self._lock:
             self._found = None
 
@@ -112,7 +113,7 @@ class Bucket:
             masking.current().add_issued(credential, "a credential of AWS")
         config: S3Config = {
             "virtual_hosted_style_request": found.endpoint is None if path_style is None else not path_style,
-            "checksum_algorithm": "sha256",  # S3 asks for one in a bucket with Object Lock; it is reckoned anyway
+            "checksum_algorithm": "sha256",  # a bucket with Object Lock requires it; S3's clients compute one anyway
         }
         given: S3Credential = {
             "access_key_id": credentials.access_key or "",
@@ -123,7 +124,7 @@ class Bucket:
         if found.region is not None:
             config["region"] = found.region
         if found.endpoint is not None:
-            config["aws_endpoint_url_s3"] = found.endpoint  # else obstore would prefer the environment's
+            config["aws_endpoint_url_s3"] = found.endpoint  # otherwise obstore would prefer that of the environment
         if self._access.encryption is not None:
             config["server_side_encryption"] = self._access.encryption
         if self._access.kms_key is not None:
@@ -131,7 +132,8 @@ class Bucket:
         return S3Store(
             self.name,
             config=config,
-            # In the configuration a token that is missing would be taken from the environment, where it is another's.
+            # in the configuration, obstore would take a missing token from the environment, where it belongs to other
+            # credentials
             credential_provider=lambda: given,
             client_options={
                 "allow_http": found.endpoint is not None and found.endpoint.startswith("http://"),
@@ -147,8 +149,7 @@ class Bucket:
 
 
 def bucket_of(name: str, access: S3Access = AS_FOUND) -> Bucket:
-    """Returns the bucket's one client of this process, for as long as AWS's settings in the environment are what they
-    are."""
+    """Returns the bucket's one client of this process, as long as AWS's settings in the environment are unchanged."""
     settings = tuple(sorted((key, value) for key, value in os.environ.items() if key.startswith("AWS_")))
     return _shared(os.getpid(), settings, name, access)
 
@@ -159,7 +160,7 @@ def _shared(process: int, settings: tuple[tuple[str, str], ...], name: str, acce
 
 
 def endpoint_of(session: boto3.session.Session) -> str | None:
-    """Another endpoint than AWS's own, from AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL or the profile."""
+    """Returns an endpoint other than AWS's own, from AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL or the profile."""
     core: Any = session._session
     if core.get_config_variable("ignore_configured_endpoint_urls"):
         return None

@@ -13,7 +13,7 @@ _BUSY = (*THROTTLED, "503 Service Unavailable")
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """`is_final`: asking again cannot help."""
+    """A refusal by S3. `is_final`: repeating the request cannot help."""
 
     what: str
     remedy: str
@@ -21,7 +21,7 @@ class Refusal:
 
 
 def refusal_in(message: str) -> Refusal | None:
-    """Returns S3's reason for a refusal, as far as the message shows it; None for other messages."""
+    """Returns S3's reason for a refusal, if the message shows it; None for other messages."""
     if any(code in message for code in CREDENTIALS):
         expired = "have expired" if "Expired" in message else "are not accepted by AWS"
         return Refusal(f"the credentials {expired}", "renew them, or choose others by AWS_PROFILE, and run it again")

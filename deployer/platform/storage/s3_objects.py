@@ -1,4 +1,4 @@
-"""Objects in a bucket, through obstore. Credentials are found as boto3 finds them; none is written or shown."""
+"""Objects in a bucket, through obstore. Credentials are found as by boto3, and are never written or shown."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ _PAUSE = steady(0.2)
 
 
 class S3Objects:
-    """Fulfils `objects.ObjectStore` below `s3://bucket/prefix`. Thread-safe; not to be used on after a fork."""
+    """Implements `objects.ObjectStore` below `s3://bucket/prefix`. It is safe for threads; do not use it after a
+    fork."""
 
     def __init__(self, root: str, clock: Clock | None = None, access: S3Access = AS_FOUND) -> None:
         self._root, self._clock = root.rstrip("/"), clock or Clock()
@@ -43,7 +44,7 @@ class S3Objects:
         self._access = access
 
     def put(self, path: str, data: bytes, *, durable: bool = True) -> None:
-        # What has a name never changes, so that putting it again is harmless.
+        # the content of a name never changes, so a repeated put is harmless
         self._asked("PutObject", path, lambda store, key: obstore.put(store, key, data))
 
     def put_new(self, path: str, data: bytes) -> bool:
@@ -62,8 +63,8 @@ class S3Objects:
         return self._asked("GetObject", path, get)
 
     def get_range_of(self, path: str, start: int, end: int, tag: str) -> bytes | None:
-        """Returns the bytes from `start` up to `end` of the object with that tag; None where it has another one now.
-        Raises Missing."""
+        """Returns the bytes from `start` up to `end` of the object with that tag; None where the object has another tag
+        now. Raises Missing."""
 
         def get(store: S3Store, key: str) -> bytes:
             return bytes(obstore.get(store, key, options={"range": (start, end), "if_match": tag}).bytes())
@@ -101,8 +102,8 @@ class S3Objects:
         return [self._relative(each) for each in found]
 
     def described_after(self, path: str, pages: int) -> Iterator[ObjectInfo]:
-        """Yields the objects in the folder of `path` and below whose names follow it, in the order of their names: so
-        many pages of 1,000 at most, each by one request."""
+        """Yields the objects in the folder of `path` and below whose names follow it, in the order of their names: at
+        most this many pages of 1,000 objects, each by one request."""
         folder = path.rpartition("/")[0]
 
         def listed(store: S3Store, key: str) -> Iterator[Any]:
@@ -142,7 +143,8 @@ class S3Objects:
             return None
 
     def replace(self, path: str, data: bytes, tag: str | None, *, durable: bool = True) -> str | None:
-        """Puts an object in place of the one with this tag (None: where none is); its new tag. None: that moved on."""
+        """Replaces the object with this tag (None: creates it), and returns the new tag; None where the object has
+        another tag now."""
         mode: Any = "create" if tag is None else {"e_tag": tag}
         try:
             return str(
@@ -156,7 +158,7 @@ class S3Objects:
         listed = [*paths]
         if listed:
             for path in listed:
-                parts_of(path)  # an empty or odd one would be another object than the one that is meant
+                parts_of(path)  # an empty or unusual path would name another object
             keys = [self._key(path) for path in listed]
             self._asked("DeleteObjects", listed[0], lambda store, _: obstore.delete(store, keys))
 

@@ -1,4 +1,4 @@
-"""Time and chance as a value, so that tests need neither."""
+"""Time and randomness as a value, which tests replace."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def _uuid() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """`now` in ms since 1970; `monotonic` and `sleep` in seconds; `uniform(a, b)` is random; `new_id` is unique."""
+    """The clock: `now` in ms since 1970, `monotonic` and `sleep` in seconds, `uniform(a, b)` at random, and unique
+    `new_id`."""
 
     now: Callable[[], int] = _milliseconds
     monotonic: Callable[[], float] = time.monotonic
@@ -30,5 +31,5 @@ class Clock:
 
 
 def utc(ms: int) -> str:
-    """Returns a moment, in milliseconds since 1970, for people."""
+    """Returns a time, given in milliseconds since 1970, as text."""
     return f"{dt.datetime.fromtimestamp(ms / 1000, dt.UTC):%Y-%m-%d %H:%M:%S}"

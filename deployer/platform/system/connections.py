@@ -1,6 +1,6 @@
-"""The user whose process has the other end of a connection on this machine, as Linux says it.
+"""Finds the user whose process has the other end of a connection on this machine.
 
-Other systems do not say whose a connection is.
+Only Linux reports this.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-IS_USER_KNOWN = sys.platform == "linux"  #: whether the system says whose a connection is
+IS_USER_KNOWN = sys.platform == "linux"  #: whether the system reports the user of a connection
 
 _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 
@@ -58,7 +58,7 @@ def _asked_of_kernel(client: bytes, number: int, port: int) -> int | None:
 
 
 def _found_in_tables(client: bytes, number: int, port: int) -> int | None:
-    """Searches the list of all connections, which takes the kernel some milliseconds."""
+    """Searches the list of all connections, which takes several milliseconds."""
     for table, form in zip(_TABLES, (_words, _mapped), strict=True):
         wanted = [f"{form(client)}:{number:04X}", f"{form(_SERVER)}:{port:04X}", f"{_ESTABLISHED:02X}"]
         for fields in _rows(table):

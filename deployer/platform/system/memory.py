@@ -1,4 +1,4 @@
-"""Memory that a process has freed, and that its allocators keep."""
+"""Memory that a process has freed and its allocators still hold."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import sys
 
 
 def release_memory() -> None:
-    """Returns what was freed to the system, where the C library can (glibc): a server keeps it for its life else."""
+    """Returns freed memory to the system, where the C library supports it (glibc). Otherwise a server would keep the
+    memory."""
     import pyarrow as pa
 
     pa.default_memory_pool().release_unused()

@@ -1,6 +1,6 @@
 """The user of this process, and whether another process of this machine still runs.
 
-A number does not say that: in containers they are soon used again.
+A process number alone is not enough: in containers, numbers are soon reused.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def local_user() -> str:
-    """Returns the name of the user who runs the process. It is self-declared: LOGNAME sets it."""
+    """Returns the name of the user who runs the process. The name is not verified: LOGNAME sets it."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a container may run as a user without a name
@@ -19,9 +19,9 @@ def local_user() -> str:
 
 
 def start_of(pid: int) -> str:
-    """Returns the start of the process in the system's own unit, only to be compared with an earlier value.
+    """Returns the start of the process in the system's own unit, for comparison with an earlier value.
 
-    Empty where the system does not say (it does in Linux's /proc) and for a process that has ended.
+    Empty where the system does not report it (Linux does in /proc) and for a process that has ended.
     """
     fields = _fields(pid)
     return fields[19] if fields is not None and len(fields) > 19 else ""  # the 22nd of proc_pid_stat(5)
@@ -30,7 +30,7 @@ def start_of(pid: int) -> str:
 def is_running(pid: int, start: str = "") -> bool:
     """Returns whether the process `pid` that began at `start` (see `start_of`; empty: any of that number) runs.
 
-    One that has ended and was not waited for yet does not run.
+    A process that has ended and was not waited for does not count as running.
     """
     try:
         os.kill(pid, 0)

@@ -11,9 +11,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The current work, and how many of its parts are done: rows, unless `unit` says otherwise.
+    """The current work, and the number of completed parts: rows, unless `unit` names another unit.
 
-    `total` is None where it is unknown. `rows` are those gone through so far where `unit` is something else.
+    `total` is None where it is unknown. `rows` is the number of processed rows where `unit` is another unit.
     """
 
     doing: str
@@ -23,8 +23,8 @@ class Progress:
     rows: int = 0
 
 
-#: Called every now and then, from any thread. It raises Interrupted when the work shall end: what can be resumed, or
-#: leaves nothing behind, lets that pass; anything else runs to its end.
+# : Called regularly, from any thread. It raises Interrupted when the work is to end: work that can be resumed, or :
+# leaves nothing behind, lets that pass; anything else runs to its end.
 OnProgress = Callable[[Progress], None]
 
 
@@ -33,7 +33,7 @@ def no_progress(_: Progress) -> None:
 
 
 def counted(items: Iterable[T], total: int, doing: str, unit: str, on_progress: OnProgress) -> Iterable[T]:
-    """Returns the items, and reports before each of them how many of the `total` came before it."""
+    """Yields the items, and reports before each item how many of the `total` are done."""
     return items if on_progress is no_progress else _counted(items, total, doing, unit, on_progress)
 
 
@@ -45,7 +45,7 @@ def _counted(items: Iterable[T], total: int, doing: str, unit: str, on_progress:
 
 
 def describe_progress(doing: str, done: int, total: int | None, unit: str) -> str:
-    """`writing: 1,200,000 of 3,400,000 rows (35%)`."""
+    """Returns `writing: 1,200,000 of 3,400,000 rows (35%)`."""
     if total:
         return f"{doing}: {done:,} of {total:,} {unit} ({100 * done // total}%)".replace(" (100%)", "")
     return f"{doing}: {done:,} {unit}".rstrip() if done else doing

@@ -1,7 +1,8 @@
-"""The pause before something that failed is tried again.
+"""The pause before a failed operation is tried again.
 
-Loops that read the newest state and decide again need no pause: the commit that won is complete. Starts of jobs on AWS
-(`compute/emr`) have pauses of their own without randomness: they wait for AWS to know a new role, not for each other.
+Loops that read the newest state and decide again need no pause, because the commit that won is complete. Starts of jobs
+on AWS (`compute/emr`) have their own pauses without randomness: they wait until AWS knows a new role, not for each
+other.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _MOST_DOUBLINGS = 16
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Random pauses, so that those who failed together do not meet again.
+    """Random pauses, so that processes that failed together do not collide again.
 
     In seconds: the first pause is at most `first`, and the limit doubles with each failure, up to `longest`.
     """
@@ -31,13 +32,13 @@ class Backoff:
         clock.sleep(min(left, self.pause(failures, clock)))
 
     def pause(self, failures: int, clock: Clock = _SYSTEM) -> float:
-        """Returns the seconds of a pause after this many failures (from 1), for those who cannot sleep in the
+        """Returns the seconds of a pause after this many failures (from 1), for callers that cannot sleep in the
         thread."""
         limit = min(self.longest, self.first * 2.0 ** min(failures - 1, _MOST_DOUBLINGS))
         return clock.uniform(0, limit)
 
     def attempts(self, most: int, clock: Clock = _SYSTEM) -> Iterator[int]:
-        """Counts attempts from 0, with a pause before each but the first."""
+        """Yields the number of each attempt from 0, with a pause before each attempt except the first."""
         for number in range(most):
             if number:
                 self.wait(number, clock)
@@ -45,5 +46,5 @@ class Backoff:
 
 
 def steady(longest: float) -> Backoff:
-    """Pauses of at most this many seconds, however often it failed."""
+    """Returns pauses of at most this many seconds, whatever the number of failures."""
     return Backoff(longest, longest)

@@ -1,4 +1,4 @@
-"""SIGTERM as an exception of the main thread, so that it can be reported as Ctrl-C is."""
+"""SIGTERM as an exception of the main thread, so that it is reported like Ctrl-C."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-TERMINATED = 128 + signal.SIGTERM  #: the exit code of a process that SIGTERM ended
+TERMINATED = 128 + signal.SIGTERM  #: the exit code of a process ended by SIGTERM
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM. What handles Ctrl-C handles it too."""
+    """SIGTERM arrived. Handlers of Ctrl-C handle it too."""
 
 
 @contextmanager
 def raising_terminated() -> Iterator[None]:
     """Raises Terminated in the main thread when SIGTERM arrives during the block.
 
-    Changes nothing in other threads, and in a process that has a handler of its own for SIGTERM.
+    Has no effect in other threads, or in a process that has its own handler for SIGTERM.
     """
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:

@@ -9,10 +9,10 @@ from deployer.platform.text.visible import visible_text
 
 
 class FoldedLine:
-    """A line, folded so that further parts of it begin `indent` columns in.
+    """A line that is folded so that its later parts begin at column `indent`.
 
-    So text from specs, rules and state is beside or below our own on a terminal of any width, and no part of it is
-    where a line of ours begins.
+    So untrusted text from specs, rules and state is never at the beginning of a line of the terminal, whatever its
+    width.
     """
 
     def __init__(self, line: Text, indent: int) -> None:

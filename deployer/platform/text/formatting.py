@@ -8,7 +8,7 @@ from rich.filesize import decimal
 
 
 def count(number: int, one: str, many: str | None = None) -> str:
-    """`1 row`, `2,000 rows`."""
+    """Returns `1 row`, `2,000 rows`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
@@ -18,7 +18,7 @@ def size(number: int) -> str:
 
 
 def about_size(number: int, *, about: bool) -> str:
-    """`size`, marked where the bytes are reckoned: `about 1.5 MB`."""
+    """Returns `size`, marked where the bytes are estimated: `about 1.5 MB`."""
     return f"about {size(number)}" if about else size(number)
 
 
@@ -28,7 +28,7 @@ def percentage(share: float) -> str:
 
 
 def describe_seconds(seconds: float) -> str:
-    """Returns a time that is about right: `3 s`, `12 min`, `5 h`, `2 days`."""
+    """Returns an approximate time: `3 s`, `12 min`, `5 h`, `2 days`."""
     for unit, length, limit in (("s", 1, 90), ("min", 60, 5400), ("h", 3600, 172_800)):
         if seconds < limit:
             return f"{max(round(seconds / length), 1):,} {unit}"

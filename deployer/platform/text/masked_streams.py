@@ -1,4 +1,4 @@
-"""Standard output and error with known secrets masked: whatever is printed, by whomever, goes through them."""
+"""Standard output and error with known secrets masked. All output of the process goes through them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from deployer.platform.text import masking
 
 
 class MaskedStream:
-    """A text stream over another one, which gets whole lines, or what is there at a `flush`, with secrets masked.
+    """A text stream over another one.
 
-    All else is the stream's own; `buffer` is it as it is, for bytes.
+    The other stream gets whole lines, or the rest at a `flush`, with secrets masked. All other attributes are those of
+    the other stream; `buffer` takes bytes without a mask.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -48,7 +49,7 @@ class MaskedStream:
 
     @contextlib.contextmanager
     def as_it_is(self) -> Iterator[None]:
-        """The time in which nothing is masked."""
+        """Within the block, nothing is masked."""
         self.flush()
         self._masks = False
         try:
@@ -67,14 +68,14 @@ class MaskedStream:
 
 
 def masked_stream(stream: TextIO) -> TextIO:
-    """Returns the stream with known secrets masked; itself if it masks them already."""
+    """Returns a stream that masks known secrets; the stream itself if it already does."""
     found: object = stream
     return stream if isinstance(found, MaskedStream) else cast("TextIO", MaskedStream(stream))
 
 
 @contextlib.contextmanager
 def masked_streams() -> Iterator[None]:
-    """The time in which `sys.stdout` and `sys.stderr` mask known secrets."""
+    """Within the block, `sys.stdout` and `sys.stderr` mask known secrets."""
     before = sys.stdout, sys.stderr
     if isinstance(before[0], MaskedStream):
         yield
@@ -85,7 +86,7 @@ def masked_streams() -> Iterator[None]:
         yield
     finally:
         for stream, replaced in zip(masked, ("stdout", "stderr"), strict=True):
-            with contextlib.suppress(ValueError, BrokenPipeError):  # it was closed, or the reader went away
+            with contextlib.suppress(ValueError, BrokenPipeError):  # it was closed, or the reader has ended
                 stream.flush()
             if getattr(sys, replaced) is stream:
                 setattr(sys, replaced, stream._stream)

@@ -1,7 +1,7 @@
-"""Masks known secrets in text: what a run decrypted or was handed as a secret, and credentials of the environment.
+"""Masks known secrets in text: secrets that a run decrypted or received, and credentials of the environment.
 
-A process has one set of known secrets for the time of a command or an engine's run (`scope`). A secret is found as it
-is, line by line where it has several, and as base64, URLs, JSON, Python and HTML write it.
+A process has one set of known secrets during a command or an engine's run (`scope`). A secret is found in its plain
+form (line by line if it has several), and in the forms of base64, URLs, JSON, Python and HTML.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any
 from urllib.parse import quote, quote_plus, unquote
 
 MASK = "[secret]"
-_SHORTEST = 4  #: characters; a shorter secret would mask half of every text
-_LONG_NUMBER = 12  #: digits; shorter ones are ports, counts and dates
-_ANYWHERE = 8  #: characters from which a secret is found inside longer words too
+_SHORTEST = 4  #: least characters; a shorter secret would mask parts of every text
+_LONG_NUMBER = 12  #: least digits; shorter numbers are ports, counts and dates
+_ANYWHERE = 8  #: least characters of a secret that is found inside longer words too
 #: Variables whose secrets people choose.
 _CHOSEN = ("PULUMI_CONFIG_PASSPHRASE", "DEPLOYER_NEW_PASSPHRASE")
 #: Variables with issued secrets. An access key's id, a role's name and a region are not secrets.
@@ -40,15 +40,15 @@ _IN_URL = re.compile(r"://[^/\s:@]*:([^/\s@]+)@")
 
 
 class KnownSecrets:
-    """The secrets that are known, each by the name that errors call it. Safe for threads.
+    """The known secrets, each with its name for errors.
 
-    A text that is one of several in a secret, such as the host in a secret object, is masked as well, but counts for
-    less: it need not be secret by itself.
+    Safe for threads. A text that is one of several in a secret, such as the host in a secret object, is masked too.
+    Checks can ignore it, because it need not be secret by itself.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._names: dict[str, str] = {}
-        self._parts: set[str] = set()  #: those that are parts of secrets
+        self._parts: set[str] = set()  #: texts that are parts of secrets
         self._forms: list[str] = []  #: the longest first: a secret may be a part of another one
         self._lock = threading.Lock()
         for variable, value in environment.items():
@@ -56,13 +56,13 @@ class KnownSecrets:
                 self.add(value, f"the environment variable {variable}")
             elif variable in _ISSUED:
                 self.add_issued(value, f"the environment variable {variable}")
-            elif "://" in value:  # of a proxy, a package index, an endpoint
+            elif "://" in value:  # the password of a proxy, a package index or an endpoint
                 for found in _IN_URL.finditer(value):
                     self.add(unquote(found[1]), f"the environment variable {variable}")
 
     def add(self, value: Any, name: str) -> None:
-        """Remembers a secret: a text, or every text in a list or mapping. Numbers are none: a mask in their place would
-        leave no JSON behind, and counts would be masked."""
+        """Remembers a secret: a text, or every text in a list or mapping. Numbers are not masked: JSON would become
+        invalid, and counts would be masked."""
         match value:
             case Mapping():
                 for item in value.values():
@@ -74,7 +74,7 @@ class KnownSecrets:
                 self._add(value, name, is_part=False)
 
     def add_issued(self, secret: str | None, name: str) -> None:
-        """Remembers a secret that a service issues. These are long: a short one is ignored, as `test` does for
+        """Remembers a secret that a service issues. Issued secrets are long: a short one is ignored, such as `test` for
         AWS's simulators."""
         if secret is not None and len(secret) >= _ANYWHERE:
             self.add(secret, name)
@@ -96,7 +96,7 @@ class KnownSecrets:
             self._names[secret] = name
             if is_part:
                 self._parts.add(secret)
-            # a new list: other threads may be going through the old one
+            # a new list, because other threads may be reading the old one
             self._forms = sorted({*self._forms, *_forms(secret)}, key=lambda form: (-len(form), form))
 
     def masked(self, text: str) -> str:
@@ -107,8 +107,8 @@ class KnownSecrets:
         return text
 
     def name_in(self, text: str, *, parts: bool = True) -> str:
-        """Returns the name of a secret that the text holds in clear; empty when it holds none. A short one counts only
-        where it is all of the text. Without `parts`, texts that are parts of secrets do not count."""
+        """Returns the name of a secret that the text contains in plain form; empty when it contains none. A short
+        secret counts only if it is the whole text. Without `parts`, texts that are parts of secrets do not count."""
         for secret, name in list(self._names.items()):
             if not parts and secret in self._parts:
                 continue
@@ -117,8 +117,8 @@ class KnownSecrets:
         return ""
 
     def name_in_any(self, texts: Sequence[str]) -> str:
-        """Returns the name of a secret that one of the texts holds in clear; empty when none does. Quick for many
-        texts."""
+        """Returns the name of a secret that one of the texts contains in plain form; empty when none does. Fast for
+        many texts."""
         for text in texts:
             if text in self._names:
                 return self._names[text]
@@ -129,7 +129,7 @@ class KnownSecrets:
 
 
 def _word(form: str) -> re.Pattern[str]:
-    """Returns a short secret as a word of its own, and not in the middle of one."""
+    """Returns a pattern that matches a short secret only as a whole word."""
     return re.compile(rf"(?<![^\W_]){re.escape(form)}(?![^\W_])")
 
 
@@ -154,7 +154,7 @@ def _forms(secret: str) -> frozenset[str]:
 
 
 def _encoded(data: bytes) -> Iterator[str]:
-    """Base64 and hexadecimal of the bytes, also where other bytes come before and after them."""
+    """Returns base64 and hexadecimal forms of the bytes, including those with other bytes before and after them."""
     yield data.hex()
     yield base64.b64encode(data).decode()
     yield base64.urlsafe_b64encode(data).decode()
@@ -170,13 +170,13 @@ _current: KnownSecrets | None = None
 
 
 def current() -> KnownSecrets:
-    """Returns the secrets that are known now; those of the environment outside of a `scope`."""
+    """Returns the known secrets; outside of a `scope`, those of the environment."""
     return _current if _current is not None else KnownSecrets(os.environ)
 
 
 @contextlib.contextmanager
 def scope() -> Iterator[KnownSecrets]:
-    """Yields the time in which secrets are remembered. One inside of another shares its secrets."""
+    """Within the block, secrets are remembered. A scope inside of another one shares its secrets."""
     global _current
     if _current is not None:
         yield _current
@@ -194,7 +194,7 @@ def masked(text: str) -> str:
 
 
 def masked_values(document: Any) -> Any:
-    """Returns a JSON document with every known secret in its texts masked; keys stay."""
+    """Returns a JSON document with every known secret in its texts masked; keys are unchanged."""
     known = current()
 
     def walk(value: Any) -> Any:

@@ -40,14 +40,14 @@ def parse_duration(text: str, pattern: str = SPEC_DURATION, *, option: str = "")
 
 
 def canonical_duration(text: str) -> str:
-    """Returns the one spelling of a duration in specs: whole days in days, else hours. Raises InvalidInput for other
-    texts."""
+    """Returns the canonical text of a duration in specs: whole days in days, otherwise hours. Raises InvalidInput for
+    other texts."""
     hours = parse_duration(text) // timedelta(hours=1)
     return f"{hours}h" if hours % 24 else f"{hours // 24}d"
 
 
 def describe_duration(duration: timedelta) -> str:
-    """`36 hours`, or `7 days` for a whole number of them."""
+    """Returns `36 hours`, or `7 days` for a whole number of days."""
     hours = round(duration / timedelta(hours=1))
     return count(hours, "hour") if hours % 24 else count(hours // 24, "day")
 
@@ -55,7 +55,7 @@ def describe_duration(duration: timedelta) -> str:
 def parse_size(size: object) -> int:
     """Returns the bytes of a number, or of a text such as `256MB` (decimal) or `1GiB` (binary).
 
-    Raises InvalidInput for a text that is not a size, and for less than 1 byte or more than 1 PiB.
+    Raises InvalidInput for a text that is not a size, and for sizes below 1 byte or above 1 PiB.
     """
     if isinstance(size, str) and (parts := _SIZE.fullmatch(size)):
         base = 1024 if parts["binary"] else 1000

@@ -1,7 +1,7 @@
-"""Untrusted text as people may see it: what would act on a terminal or on the log of a CI system is shown, not sent.
+"""Untrusted text in a safe form: characters that control a terminal or the log of a CI system are shown as escapes.
 
-Names, descriptions, rows, messages and whatever else specs, state or programs hold goes through `visible` before it is
-printed; the console of the commands does that for all of them.
+Names, descriptions, rows, messages and all other texts from specs, state or programs go through `visible` before they
+are printed. The console of the commands does that for all of them.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.text import Text
 
-#: Applied, in order, to each text before it is shown, in every format: masks of secrets, for example.
+#: filters that are applied, in order, to each text before it is shown, such as masks of secrets
 FILTERS: list[Callable[[str], str]] = []
 
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
-#: Invisible though Unicode counts them as letters and marks (Default_Ignorable_Code_Point).
+#: invisible characters that Unicode counts as letters and marks (Default_Ignorable_Code_Point)
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0") | {
     *map(chr, range(0xFE00, 0xFE10)),
     *map(chr, range(0xE0100, 0xE01F0)),
 }
-#: The selector that has a symbol drawn as an emoji, which people do write.
+#: the selector that makes a symbol an emoji, which people write
 _EMOJI = re.compile("(?<=[#*0-9\u2000-\u33ff\U0001f000-\U0001faff])\ufe0f")
 #: Commands of GitHub, Azure Pipelines and TeamCity, which these find anywhere in a line.
 _COMMAND = re.compile(r"(##\w{0,40})\[")
 #: Commands of GitHub, which begin a line after blanks, and headings of Buildkite; colours may come before both.
 _FIRST = re.compile(r"(?:\s|\x1b\[[0-9;]*m)*:(?=:)|(?:\x1b\[[0-9;]*m)*([-+~^])\1\1(?= )")
-#: What would be a command of GitHub if a line began there; the same in a YAML document.
+#: text that would be a command of GitHub at the beginning of a line; the same in a YAML document
 _WORD = re.compile(r"(?<!\S)::")
 _QUOTED_WORD = re.compile(r"(?<=[\s\"]):(?=:)")
-_REMEMBERED = 10_000  #: characters whose form is kept
+_REMEMBERED = 10_000  #: largest number of cached characters
 
 
 class _Forms(dict[int, str]):
@@ -52,7 +52,7 @@ class _Forms(dict[int, str]):
 
 
 def _is_visible(character: str) -> bool:
-    # Python calls unprintable: control, format, surrogate, private and unassigned characters, and blanks but " ".
+    # Python's unprintable characters: control, format, surrogate, private and unassigned ones, and blanks except " "
     if character.isprintable():
         return character not in _INVISIBLE
     return unicodedata.category(character) == "Zs"
@@ -93,14 +93,13 @@ def visible_lines(text: str) -> str:
 
 
 def is_visible(text: str) -> bool:
-    """Returns whether a text is seen as what it is, and is not a command of a CI system wherever it is broken into
-    lines."""
+    """Returns whether a text has only visible characters, and is not a command of a CI system wherever a line
+    breaks."""
     return _translated(text, _LINE) == text and not _COMMAND.search(text) and not _WORD.search(text)
 
 
 def visible_yaml(text: str) -> str:
-    """Returns a YAML document that has each text which is not `is_visible` in double quotes, with YAML's escapes in
-    it."""
+    """Returns a YAML document in which each text that is not `is_visible` is in double quotes with YAML's escapes."""
     text = _COMMAND.sub(r"\1\\x5b", _translated(text, _YAML))
     return _QUOTED_WORD.sub(r"\\x3a", text)
 
@@ -118,11 +117,11 @@ def _translated(text: str, forms: _Forms) -> str:
 
 
 def visible_text(text: Text) -> Text:
-    """Returns the same for text with styles, which stays as it is where nothing has to be changed."""
+    """Returns the same for text with styles; the text is unchanged where nothing has to be escaped."""
     plain = text.plain
     if visible(plain) == plain:
         return text
-    if FILTERS:  # a mask may take away what has a style
+    if FILTERS:  # a mask may remove text that has a style
         return text.blank_copy(visible(plain))
     from rich.text import Span
 
@@ -138,10 +137,10 @@ def visible_text(text: Text) -> Text:
 
 
 def without_command(line: str) -> str:
-    """Returns a line, colours included, that no CI system takes for a command or a heading: a backslash parts what
-    begins it.
+    """Returns a line, with colours, that no CI system reads as a command or a heading: a backslash breaks its
+    beginning.
 
-    What it returns for the beginning of a line is the beginning of what it returns for that and the rest.
+    The result for the beginning of a line is the beginning of the result for the whole line.
     """
     if "##" in line:
         line = _COMMAND.sub(r"\1\\[", line)
@@ -150,12 +149,13 @@ def without_command(line: str) -> str:
 
 
 def is_command(line: str) -> bool:
-    """Returns whether a CI system would take a line for a command or a heading."""
+    """Returns whether a CI system would read a line as a command or a heading."""
     return without_command(line) != line
 
 
 def json_text(document: Any, *, indent: int | None = None) -> str:
-    """Returns a JSON document that means nothing to terminals and logs, equal in value to what `json.dumps` writes."""
+    """Returns a JSON document without control sequences for terminals and logs. Its value equals that of
+    `json.dumps`."""
     text = json.dumps(document, indent=indent, ensure_ascii=False, default=str)
     if FILTERS:
         text = json.dumps(_filtered(json.loads(text)), indent=indent, ensure_ascii=False)
@@ -163,7 +163,7 @@ def json_text(document: Any, *, indent: int | None = None) -> str:
 
 
 def visible_json(text: str) -> str:
-    """Returns the text of a JSON document, or of several, with escapes of JSON for what would not be visible."""
+    """Returns the text of one or more JSON documents, with JSON's escapes for invisible characters."""
     if not (text.isascii() and text.isprintable()):
         text = text.translate(_JSON)
     return _COMMAND.sub(r"\1\\u005b", text) if "##" in text else text
@@ -184,8 +184,8 @@ def _filtered(value: Any) -> Any:
 
 
 def margined(text: str) -> Iterable[str]:
-    """Returns the lines of a message of several, the further ones behind a bar, so that none looks like a line of
-    ours."""
+    """Returns the lines of a message. Lines after the first begin with a bar, so that none looks like a line of
+    deployer."""
     first, *rest = text.rstrip("\r\n").replace("\r\n", "\n").split("\n")
     return (first, *(f"  | {line}" for line in rest))
 

@@ -15,7 +15,7 @@ from deployer.state.model.names import fault_of_name
 
 
 def check_names(news: Properties) -> Iterator[CheckFailure]:
-    """Yields what is wrong with a table's names, without which its inputs are not a table's: they become parts of
+    """Yields the faults of a table's names. Inputs with such faults are not a table, because names become parts of
     paths."""
     for field in ("database", "name"):
         name = news[field]
@@ -24,12 +24,12 @@ def check_names(news: Properties) -> Iterator[CheckFailure]:
 
 
 def check_table(spec: TableSpec) -> Iterator[CheckFailure]:
-    """Yields what the rules of specs refuse in `spec`."""
+    """Yields the faults that the rules of specs find in `spec`."""
     if spec.view is not None:
         try:
             check_select(spec.view.query)
         except NotOneSelect as wrong:
             yield CheckFailure("view", f"the query is not one SELECT: {wrong}; write one SELECT")
-        spec = replace(spec, view=None)  # whose columns it has already, as a table has them
+        spec = replace(spec, view=None)  # it already has the columns of the schemas, as a table has them
     for problem in problems_of_table(table_document(spec)):
         yield CheckFailure(problem.at.file, f"{problem.what}; {problem.remedy}")

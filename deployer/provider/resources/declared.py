@@ -1,4 +1,5 @@
-"""Compares what the specs declare with what the program registers: the plan that people saw is made from the specs."""
+"""Compares the declared resources with those that the program registers, because the plan that people saw is made from
+the specs."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ from deployer.provider.resources.kind import UNKNOWN, CheckFailure, Properties
 from deployer.specs.model import Lake
 
 
-class Declared:
-    """The resources of a lake by address. A program registers all of them as they are, and no others."""
+class DeclaredResources:
+    """The declared resources of a lake by address. A program has to register all of them unchanged, and no others."""
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
@@ -21,17 +22,17 @@ class Declared:
 
     @property
     def root(self) -> str:
-        """The instance's root as the specs declare it."""
+        """The declared root of the instance."""
         return self._lake.instance.root
 
     def canonical(self, address: str, inputs: Properties) -> Properties | None:
-        """Returns the inputs, if they are what the specs declare as `check` wants them; then nothing else is to be
-        checked, as the specs have been. None where they differ, also in their form alone."""
+        """Returns the inputs if they equal the declared ones in canonical form. They need no other check, because the
+        specs were checked. Returns None where they differ, even if only in form."""
         declared = self._inputs().get(address)
         return inputs if declared is not None and _identical(inputs, declared) else None
 
     def check(self, address: str, inputs: Properties) -> tuple[CheckFailure, ...]:
-        """Returns why the program may not register this; `inputs` are canonical."""
+        """Returns why the program may not register this resource; `inputs` are canonical."""
         declared = self._inputs().get(address)
         if declared is None:
             return (CheckFailure("", "the program registers it, and the specs do not declare it; add it to the specs"),)
@@ -44,7 +45,7 @@ class Declared:
         return (CheckFailure("", f"{what}; change the specs, and let the program register them as they are"),)
 
     def refuse_deletion(self, address: str, outputs: Properties) -> None:
-        """Raises Refused for what the specs declare, but for a deletion that was interrupted and comes first."""
+        """Raises Refused for a declared resource, except for an interrupted deletion, which is finished first."""
         if address in self._inputs() and outputs.get("status") != "deleting":
             raise Refused(
                 "the specs declare it, and the program does not register it, so it is not deleted",
@@ -71,5 +72,5 @@ def _identical(one: Any, other: Any) -> bool:
 
 
 def _allowed(name: str, declared: Any) -> tuple[Any, ...]:
-    """The root may be an output that a preview does not know yet."""
+    """Returns whether the root is allowed; it may be an output that is unknown in a preview."""
     return (declared, UNKNOWN) if name == ROOT else (declared,)

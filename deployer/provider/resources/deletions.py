@@ -1,7 +1,7 @@
 """The resources that a run may delete, and the tables that it may rename: those that its plan showed.
 
-Pulumi's state is an untrusted file: a resource in it names a root and a table's id. So the provider deletes
-nothing that the plan of the run did not have. Where Pulumi is run without deployer this plan file does not exist.
+Pulumi's state is an untrusted file: a resource in it names a root and a table's id. So the provider deletes only
+resources that the run's plan showed. Where Pulumi is run without deployer this plan file does not exist.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from dataclasses import dataclass
 
 from deployer.errors import InvalidInput, Refused
 
-#: How it reaches a provider that the Pulumi CLI starts as a process of its own: `Deletions.as_text`.
+#: the variable for a provider that the Pulumi CLI starts as a process: `Deletions.as_text`
 DELETIONS_VARIABLE = "DEPLOYER_DELETIONS"
 
 
 @dataclass(frozen=True, slots=True)
 class Deletions:
     """Tables and datasets by id, of the instance at `root` (an absolute path or URI), and whether the instance itself
-    goes."""
+    is deleted."""
 
     root: str = ""
     tables: frozenset[str] = frozenset()
     instance: bool = False
-    renames: frozenset[str] = frozenset()  #: tables, by id too, that get another name
+    renames: frozenset[str] = frozenset()  #: renamed tables, by id too
 
     def as_text(self) -> str:
         return json.dumps(
@@ -38,7 +38,7 @@ class Deletions:
 
     @staticmethod
     def of_environment(environment: Mapping[str, str]) -> Deletions | None:
-        """Returns what the variable says; None without it: then protection alone says what may be deleted."""
+        """Returns the value of the variable; None without it: then only protection limits deletions."""
         text = environment.get(DELETIONS_VARIABLE)
         if text is None:
             return None
@@ -52,7 +52,7 @@ class Deletions:
             ) from None
 
     def require(self, root: str, address: str, table_id: str | None) -> None:
-        """Raises Refused unless the table, or without an id the instance, was to be deleted."""
+        """Raises Refused unless the plan deletes the table, or without an id the instance."""
         if root.rstrip("/") == self.root.rstrip("/") and (
             self.instance if table_id is None else table_id in self.tables
         ):

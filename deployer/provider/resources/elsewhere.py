@@ -1,7 +1,7 @@
-"""The place where a provider does the long work on a table: on the instance's cluster on AWS, by Spark here, or in this
-process.
+"""The place where a provider runs the long work on a table: the instance's cluster on AWS, Spark on this machine, or
+this process.
 
-What that needs is imported when there is such work.
+Modules are imported only when there is such work.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ if TYPE_CHECKING:
     from deployer.tables.admin.tables import RewriteElsewhere
     from deployer.tables.layout.indexes.parts import BuildPlan, PlanBuild
 
-#: Returns the cluster, given the work that is to be done there and the address of the table, for an error message.
+#: returns the cluster; the work and the table's address are for an error message
 Connect = Callable[[str, str], "TableCluster"]
 
 
 def rewrites_elsewhere(stores: Stores, store: StateStore, root: str) -> RewriteElsewhere | None:
-    """Returns what rewrites tables on the instance's cluster on AWS; None where this machine does it."""
+    """Returns a function that rewrites tables on the instance's cluster on AWS; None where this machine does it."""
     connect = _cluster(stores, store, root)
     return None if connect is None else partial(_rewrite, connect)
 
 
 def plans_of_builds(stores: Stores, store: StateStore, root: str, address: str) -> PlanBuild:
-    """Returns what plans builds of the table's indexes: those of a large table elsewhere, or with Spark."""
+    """Returns a function that plans builds of the table's indexes: those of a large table on a cluster, or with
+    Spark."""
 
     def plan(location: str, rows: int) -> BuildPlan:
         from deployer.runs.rewriting import index_builds
@@ -47,10 +48,11 @@ def plans_of_builds(stores: Stores, store: StateStore, root: str, address: str) 
 
 
 def _cluster(stores: Stores, store: StateStore, root: str) -> Connect | None:
-    """Returns what connects the instance's cluster on AWS; None where it has none, or the plan of the run says so.
+    """Returns a function that connects to the instance's cluster on AWS; None where it has none, or the run's plan
+    chooses this machine.
 
     A run without a plan, such as a plain `pulumi up`, uses the cluster that `deployer up` published, and is refused
-    where there is none: a plan alone can say that this machine does the work.
+    where there is none: only a plan can choose this machine.
     """
     if stores.deletions is not None and not stores.outputs:
         return None

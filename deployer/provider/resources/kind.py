@@ -1,6 +1,6 @@
 """The interface of a kind of resource for the provider.
 
-Properties are plain JSON values. A value that a preview cannot know yet is the string `UNKNOWN`, as on Pulumi's wire.
+Properties are plain JSON values. A value that is unknown in a preview is the string `UNKNOWN`, as on Pulumi's wire.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DiffKind = Literal["add", "delete", "update"]
 
 @dataclass(frozen=True, slots=True)
 class CheckFailure:
-    """An input that cannot be: the property's name, what is wrong and what to do."""
+    """An invalid input: the property's name, what is wrong and what to do."""
 
     property: str
     reason: str
@@ -44,7 +44,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A live resource: its id, the inputs that would declare it as it is, and its outputs, which hold those too."""
+    """A live resource: its id, the inputs that would declare it, and its outputs, which include the inputs."""
 
     id: str
     inputs: Properties

@@ -1,4 +1,5 @@
-"""The datasets of a lake, read from its instance's log. Most lakes have none, and load nothing that datasets need."""
+"""The datasets of a lake, read from its instance's log. Most lakes have no datasets, and do not load modules for
+them."""
 
 from __future__ import annotations
 

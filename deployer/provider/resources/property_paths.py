@@ -1,4 +1,4 @@
-"""Changes of the planner as Pulumi's property paths, for its detailed diffs."""
+"""Converts changes of the planner to Pulumi's property paths, for its detailed diffs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from deployer.specs.serialized.datasets import BLUEPRINT_SHA256
 
 
 def property_paths(changes: Iterable[c.Change], olds: Properties, news: Properties) -> dict[str, DiffKind]:
-    """Returns the path of each change in the resource's inputs; all changes of columns are one string's."""
+    """Returns the path of each change in the resource's inputs; all changes of columns have the path of one string."""
     paths: dict[str, DiffKind] = {}
     for change in changes:
         path, kind = _path(change, olds, news)
@@ -108,7 +108,8 @@ def _path(change: c.Change, olds: Properties, news: Properties) -> tuple[str, Di
 
 
 def _property(name: str, olds: Properties, news: Properties) -> tuple[str, DiffKind]:
-    """Defaults are left out of the inputs, so a property that gets or loses its default comes or goes."""
+    """Returns the path and kind of a property. Inputs omit defaults, so a property that gets or loses its default is
+    deleted or added."""
     if name not in olds:
         return name, "add"
     return name, "update" if name in news else "delete"

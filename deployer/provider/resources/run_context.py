@@ -1,4 +1,4 @@
-"""The state stores that a provider has open, and what it may do to them."""
+"""The open state stores of a provider, and the provider's permissions on them."""
 
 from __future__ import annotations
 
@@ -28,35 +28,35 @@ from deployer.state.reader import StateReader
 from deployer.state.store import StateStore
 
 if TYPE_CHECKING:
-    from deployer.provider.resources.declared import Declared
+    from deployer.provider.resources.declared import DeclaredResources
 
-#: Addresses whose data may be destroyed, separated by commas: how `--allow-destroy` reaches a provider that the Pulumi
-#: CLI starts as a separate process.
+# : Addresses whose data may be destroyed, separated by commas: the value of `--allow-destroy` for a provider that the
+# Pulumi : CLI starts as a separate process.
 ALLOW_DESTROY_VARIABLE = "DEPLOYER_ALLOW_DESTROY"
-#: What the stack exports of its clusters, as JSON, where a table may be rewritten there.
+#: the stack's exports about its clusters, as JSON, where a table may be rewritten there
 OUTPUTS_VARIABLE = "DEPLOYER_CLUSTERS"
-#: Set to 1 where tables may be deleted with their savepoints: how `--delete-savepoints` reaches such a provider.
+#: Set to 1 where tables may be deleted with their savepoints: the value of `--delete-savepoints` for such a provider
 DELETE_SAVEPOINTS_VARIABLE = "DEPLOYER_DELETE_SAVEPOINTS"
-#: Set to 1 where a lost state store may be replaced: how `--new-state` reaches such a provider.
+#: Set to 1 where a lost state store may be replaced: the value of `--new-state` for such a provider
 NEW_STATE_VARIABLE = "DEPLOYER_NEW_STATE"
 
 
 class Stores:
     """Opens the state store of each root once, and closes them together.
 
-    What is read is read without writing anything, so previews need no right to write; a store is opened for writing
-    when the first resource is changed. Live state is read once: for the plan, and for the run that applies it.
+    Reads never write, so previews need no write permission; a store is opened for writing when the first resource is
+    changed.
 
-    `project_dir` is what relative roots start from. `allow_destroy` holds the addresses whose data may be destroyed,
-    `deletions` what may be deleted at all: None where no plan says. `declared` is what the plan of the run was made
-    from, if there is one: the program may register nothing else.
+    Live state is read once, for the plan and for the run that applies it. Relative roots start from `project_dir`.
+    `allow_destroy` has the addresses whose data may be destroyed, `deletions` the resources that may be deleted (None
+    without a plan). `declared` are the specs of the run's plan, if there is one; the program may register nothing else.
     """
 
     def __init__(
         self,
         project_dir: Path,
         allow_destroy: Collection[str] = (),
-        declared: Declared | None = None,
+        declared: DeclaredResources | None = None,
         deletions: Deletions | None = None,
     ) -> None:
         self.project_dir = project_dir
@@ -64,14 +64,14 @@ class Stores:
         self.allow_destroy = frozenset(allow_destroy)
         self.deletions = deletions
         self.new_state = False  #: whether an instance may be created beside the datasets of one whose state was lost
-        self.outputs: Mapping[str, Any] = {}  #: of the stack, as far as they say where jobs run
+        self.outputs: Mapping[str, Any] = {}  #: outputs of the stack that determine where jobs run
         self.delete_savepoints = False  #: whether tables may be deleted with their savepoints
         self._paths: dict[str, str] = {}
         self._moved: dict[str, bool] = {}
         self._readers: dict[str, StateReader] = {}
         self._stores: dict[str, StateStore] = {}
         self._at_start: dict[str, ActiveTables] = {}
-        self._some: dict[str, ActiveTables] = {}  #: of runs with targets: those alone
+        self._some: dict[str, ActiveTables] = {}  #: the targets of a run with targets
         self._live: dict[tuple[str, str], LiveTable | Unreadable] = {}
         self._lock = threading.Lock()
 
@@ -82,9 +82,9 @@ class Stores:
         return self._paths[root]
 
     def current_root(self, root: str) -> str:
-        """Returns the declared root where the lake was moved there from `root`; else `root`.
+        """Returns the declared root if the lake was moved there from `root`, otherwise `root`.
 
-        A lake was moved when nothing is at `root`, and the lake at the declared root still records `root` as its own.
+        A lake was moved when `root` is empty and the lake at the declared root still records `root`.
         """
         if self.declared is None or self.path(self.declared.root) == self.path(root):
             return root
@@ -106,7 +106,7 @@ class Stores:
         return live is not None and self.path(live.root) == self.path(root)
 
     def reader(self, root: str) -> StateReader:
-        """Returns the state at this root, to be read; NotFound when there is none."""
+        """Returns the state at this root for reading. Raises NotFound when there is none."""
         path = self.path(root)
         with self._lock:
             if path not in self._readers:
@@ -114,7 +114,7 @@ class Stores:
             return self._readers[path]
 
     def store(self, root: str) -> StateStore:
-        """Returns the store at this root, to be written; NotFound when there is none."""
+        """Returns the store at this root for writing. Raises NotFound when there is none."""
         path = self.path(root)
         with self._lock:
             if path not in self._stores:
@@ -133,9 +133,9 @@ class Stores:
     def live_lake(
         self, root: str, only: Collection[str] | None = None, on_progress: OnProgress = no_progress
     ) -> LiveLake:
-        """Returns the lake as this run found it, with all that Lance has; an empty one where there is none yet.
+        """Returns the lake as this run found it, with everything that Lance has; an empty lake where there is none yet.
 
-        `only`: with no other tables than those at these addresses, of which nothing is read.
+        `only` reads only the tables at these addresses.
         """
         try:
             reader = self.reader(root)
@@ -157,7 +157,8 @@ class Stores:
         return with_datasets(LiveLake(None), self.reader(root).instance()).datasets
 
     def live_table(self, root: str, table_id: str) -> LiveTable | Unreadable | None:
-        """Returns one active table as this run found it; None when it had none of that id. Each is read once a run."""
+        """Returns one active table as this run found it; None when no table had that id. Each table is read once in a
+        run."""
         key, at_start = (self.path(root), table_id), self._found_of(root, table_id)
         if table_id in at_start.unreadable:
             return at_start.unreadable[table_id]
@@ -168,12 +169,12 @@ class Stores:
         return self._live.get(key)
 
     def planned_with(self, root: str, table_id: str) -> TableSpec | None:
-        """Returns the table as this run found it, which its plan was made of; None when the run has not read it."""
+        """Returns the table that this run's plan was made from; None when the run has not read it."""
         found = self._live.get((self.path(root), table_id))
         return found.spec if isinstance(found, LiveTable) else None
 
     def forget_table(self, root: str, table_id: str) -> None:
-        """Forget what was found of a table that this run has changed."""
+        """Drops the read state of a table that this run has changed."""
         path = self.path(root)
         with self._lock:
             self._live.pop((path, table_id), None)
@@ -185,13 +186,12 @@ class Stores:
         self._live.update({(self.path(root), table.table_id): table for table in live.tables.values()})
 
     def _found_of(self, root: str, table_id: str) -> ActiveTables:
-        """Returns the active tables of a root; those that a targeted run began with suffice where the table is among
-        them."""
+        """Returns the active tables of a root; for a table among the targets, those of the targeted run suffice."""
         some = self._some.get(self.path(root), ActiveTables())
         return some if table_id in some.found or table_id in some.unreadable else self._found(root)
 
     def _found(self, root: str, on_progress: OnProgress = no_progress) -> ActiveTables:
-        """Returns the active tables of a root, read at once for a refresh that asks for each."""
+        """Returns the active tables of a root, which are read together for a refresh."""
         path, reader = self.path(root), self.reader(root)
         with self._lock:
             if path not in self._at_start:
@@ -199,7 +199,7 @@ class Stores:
             return self._at_start[path]
 
     def forget(self, root: str) -> None:
-        """Close the store of a root that is about to be removed."""
+        """Closes the store of a root that is about to be removed."""
         with self._lock:
             closed = [opened.pop(self.path(root), None) for opened in (self._readers, self._stores)]
         for each in closed:
@@ -207,7 +207,7 @@ class Stores:
                 each.close()
 
     def close(self) -> None:
-        """Close every store."""
+        """Closes every store."""
         with self._lock:
             opened = [*self._readers.values(), *self._stores.values()]
             self._readers.clear()

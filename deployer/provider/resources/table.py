@@ -52,7 +52,7 @@ class TableKind:
 
     def diff(self, olds: Properties, news: Properties) -> Difference:
         if olds.get("status") == "deleting":
-            # a deletion that was interrupted and a spec that has the table again: finish the one, then do the other
+            # a spec declares a table whose deletion was interrupted: finish the deletion, then create the table
             return Difference({"name": "update"}, ("name",), delete_before_replace=True)
         before = {name: value for name, value in olds.items() if name not in _OWN_OUTPUTS}
         if before == news:
@@ -102,7 +102,7 @@ class TableKind:
         return Resource(table_id, news, _outputs(news, entry.table_id, entry.location, entry.status))
 
     def read(self, stores: Stores, id: str, inputs: Properties) -> Resource | None:
-        """Raises Corrupt for a table that is there and cannot be read: it is not missing."""
+        """Reads the table. Raises Corrupt for an existing table that cannot be read, because it is not missing."""
         declared_root, table = (stores.current_root(str(inputs[ROOT])), id) if inputs.get(ROOT) else _import_id(id)
         try:
             reader = stores.reader(declared_root)
@@ -168,8 +168,8 @@ class TableKind:
 
 
 class DeclaredViews:
-    """Builds the views that specs declare. Functions of queries run where the environment says that they are trusted;
-    what that needs is imported when a view is made."""
+    """Builds the views that specs declare. Functions of queries run only where the environment trusts them; their
+    modules are imported when a view is made."""
 
     def with_stored_columns(self, store: StateStore, root: str, spec: TableSpec) -> TableSpec:
         from deployer.views.refresh.declared import with_stored_columns
@@ -190,8 +190,8 @@ def _queries(root: str) -> Queries:
 
 
 def _renamed_table(store: StateStore, root: str, spec: TableSpec, owner: str) -> str | None:
-    """Returns the id of the active table of `owner` that still has the name from before a rename; None where there is
-    none, or where the new name is taken already."""
+    """Returns the id of the active table of `owner` that still has its name from before a rename; None where there is
+    none, or where another table has the new name."""
     tables = store.instance()
     entry = tables.by_name(spec.former_name) if spec.former_name else None
     if entry is None or entry.status != "active" or tables.by_name(spec.full_name) is not None:
@@ -200,7 +200,7 @@ def _renamed_table(store: StateStore, root: str, spec: TableSpec, owner: str) ->
 
 
 def _with_spark(store: StateStore) -> LoadWithSpark:
-    """Copies with Spark on the cluster that the instance has for it, which is looked up when it is needed."""
+    """Copies with Spark on the instance's cluster, which is looked up when it is needed."""
 
     def copy(plan: LoadPlan, on_progress: OnProgress) -> LoadedFragments:
         from deployer.compute.clusters import local_cluster
@@ -221,7 +221,8 @@ def _resource(live: LiveTable | Unreadable, root: str) -> Resource:
 
 
 def _outputs(inputs: Properties, table_id: str, location: str, status: str) -> dict[str, Any]:
-    """Nothing that moves by itself, such as versions and sizes: those would show as changes forever."""
+    """Returns the outputs. Values that change by themselves, such as versions and sizes, are left out: Pulumi would
+    always show them as changes."""
     return {**inputs, "table_id": table_id, "location": location, "status": status}
 
 

@@ -1,4 +1,4 @@
-"""Does parts of the work on a dataset, such as a rewrite: in this process, several at a time, or as a Spark job."""
+"""Runs parts of the work on a dataset, such as a rewrite: in this process, several at a time, or as a Spark job."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # thread, where there are two cores.
 os.environ.setdefault("LANCE_CPU_THREADS", str(os.cpu_count() or 1))
 
-OnRows = Callable[[int], None]  #: called with the number of further rows read; what it raises ends the work
+OnRows = Callable[[int], None]  #: called with the number of newly read rows; an exception from it ends the work
 
 
 T = TypeVar("T")
@@ -50,7 +50,8 @@ Job = Work[WrittenFragment]  #: a part of a rewrite of files
 
 
 def in_driver(dataset: LanceDataset, jobs: Sequence[Work[T]], on_rows: OnRows) -> list[list[T]]:
-    """Returns all jobs in this process, as many at a time as there are cores. The first failure ends all of them."""
+    """Runs all jobs in this process, as many at a time as there are cores, and returns their results. The first failure
+    ends all of them."""
     stop = threading.Event()
 
     def reported(rows: int) -> None:
@@ -74,9 +75,10 @@ def in_driver(dataset: LanceDataset, jobs: Sequence[Work[T]], on_rows: OnRows) -
 
 
 def with_spark(session: SparkSession, location: str, jobs: Sequence[Work[T]], on_rows: OnRows) -> list[list[T]]:
-    """Returns all jobs as one Spark job, one Spark task each. When `on_rows` raises, the job is cancelled.
+    """Runs all jobs as one Spark job, one Spark task each, and returns their results. When `on_rows` raises, the job is
+    cancelled.
 
-    The job is of an RDD: the same tasks of a DataFrame take 2.5 times the processor to be planned and started.
+    The job uses an RDD: planning and starting the same tasks with a DataFrame takes 2.5 times the processor time.
     """
     numbers = session.sparkContext.parallelize(range(len(jobs)), max(1, len(jobs)))
     tasks = numbers.mapPartitions(_Task(location, tuple(jobs)))
@@ -86,7 +88,7 @@ def with_spark(session: SparkSession, location: str, jobs: Sequence[Work[T]], on
 
 
 def collected(session: SparkSession, frame: Any, location: str, rows: int, on_rows: OnRows) -> list[Any]:
-    """Returns the rows of a frame or an RDD; `on_rows` gets its share of `rows` as tasks end, and what it raises
+    """Returns the rows of a frame or an RDD; `on_rows` gets its share of `rows` as tasks end, and an exception from it
     cancels the job."""
     group = f"rewrite-{uuid.uuid4().hex[:8]}"
     stopped: list[BaseException] = []

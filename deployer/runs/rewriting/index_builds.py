@@ -1,10 +1,10 @@
-"""The build of an index of a large table: in parts, as tasks of Spark, where a cluster for it is declared.
+"""Builds an index of a large table in parts, as tasks of Spark, where a cluster for it is declared.
 
 `up` and calls of a program send the build to a declared cluster on AWS. Services and loads, which build indexes that
 waited for rows, do so where they run.
 
-A part is a segment of the index over some fragments. Lance uses all cores of one machine for a single call, so that
-parts are for tables that one machine takes long for.
+A part is a segment of the index over some fragments. Lance uses all cores of one machine for a single call, so parts
+only help for tables that take one machine a long time.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
     from deployer.state.model.entities import InstanceState
 
-SMALL_ROWS = work_places.SMALL_ROWS  #: up to here this process builds an index
-PART_ROWS = 1_000_000  #: rows of a part at least by default: a smaller one is not worth a Spark task
+SMALL_ROWS = work_places.SMALL_ROWS  #: up to this many rows, this process builds an index
+PART_ROWS = 1_000_000  #: default least rows of a part: a Spark task for fewer rows is not faster
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +44,22 @@ class IndexSession:
     def plan(
         self, location: str, rows: int, parts: int | None = None, options: Mapping[str, Any] | None = None
     ) -> BuildPlan:
-        """Returns how an index of the dataset with this many rows is built. Without `parts`: in one for each PART_ROWS
-        rows, up to as many as run at a time."""
+        """Returns how an index of the dataset with this many rows is built. By default it has one part for each
+        PART_ROWS rows, at most as many as run at a time."""
         by_rows = max(1, min(self.at_once, rows // PART_ROWS))
         return BuildPlan(parts or by_rows, partial(_run, self.start, location), options or {})
 
 
 def session_of(spark: SparkSession) -> IndexSession:
-    """Returns a session that a caller has."""
+    """Returns the session of the caller."""
     return IndexSession(lambda: spark, int(spark.sparkContext.defaultParallelism))
 
 
 def declared_session(instance: InstanceState, rows: int) -> IndexSession | None:
-    """Returns the session that builds indexes of a table with this many rows; None where this process does.
+    """Returns the session that builds indexes of a table with this many rows; None where this process builds them.
 
-    That of the cluster on which this process is a job, else one on the local cluster that the instance declares.
+    It is the session of the cluster on which this process is a job, otherwise one on the local cluster that the
+    instance declares.
     """
     if rows <= SMALL_ROWS:
         return None
@@ -86,7 +87,8 @@ def declared_there(instance: InstanceState, root: str, where: str, rows: int) ->
 
 
 def plans_by_size(instance: Callable[[], InstanceState]) -> PlanBuild:
-    """Returns what plans builds of indexes by the number of rows; the instance is read where there are many."""
+    """Returns a function that plans builds of indexes by the number of rows; the instance is read only for many
+    rows."""
 
     def plan(location: str, rows: int) -> BuildPlan:
         if rows <= SMALL_ROWS or (session := declared_session(instance(), rows)) is None:

@@ -1,8 +1,8 @@
 """The order in which sorted runs of rows are merged: a permutation of all their rows, found from their keys alone.
 
 Each key column becomes whole numbers in the same order, and these are packed into one number a row. Where the row's
-place fits in, too, numpy sorts these numbers by vector instructions. Elsewhere its Timsort finds the runs in them and
-merges these: time goes with the number of runs' doublings, and nothing is sorted that is sorted already.
+position fits into the number too, numpy sorts these numbers by vector instructions. Otherwise its Timsort finds the
+runs and merges them: the time grows with the logarithm of the number of runs, and sorted rows are not sorted again.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _MOST = 2**62  #: most distinct values of one packed number
 
 
 def merge_order(keys: pa.Table) -> NDArray[np.int64]:
-    """Returns the places of the rows in ascending order of all columns, nulls last, equal rows in the order they came.
+    """Returns the positions of the rows in ascending order of all columns, nulls last; equal rows keep their order.
 
-    Strings order by their UTF-8 bytes, NaN after all numbers, as `sorted_rows` has it.
+    Strings order by their UTF-8 bytes, NaN after all numbers, as in `sorted_rows`.
     """
     columns = _all_codes(keys)
     first, different = next(columns)
@@ -39,16 +39,17 @@ def merge_order(keys: pa.Table) -> NDArray[np.int64]:
             packed, different = _dense(packed)
         if different * count > _MOST:
             codes, count = _dense(codes)
-        packed *= count  # in place: a new array of all rows costs more than what is done to it
+        packed *= count  # in place: a new array of all rows costs more than the operation
         packed += codes
         different *= count
     return _order_of(packed, different)
 
 
 def _order_of(packed: NDArray[np.int64], different: int) -> NDArray[np.int64]:
-    """Returns the places of the numbers, which are below `different`, in ascending order; overwrites them where it can.
+    """Returns the positions of the numbers, which are below `different`, in ascending order; overwrites the numbers
+    where it can.
 
-    With the place in its last bits each number is another, and can be sorted by whichever way is fastest.
+    With the position in its last bits each number is unique, so that any sorting method can be used.
     """
     bits = len(packed).bit_length()
     if different << bits > _MOST:
@@ -73,7 +74,7 @@ def _all_codes(keys: pa.Table) -> Iterator[tuple[NDArray[np.integer], int]]:
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[NDArray[np.integer], int]:
-    """Returns a number a row, ordered as the values are, in an array of its own, and how many there can be."""
+    """Returns a number for each row, in the order of the values, as a new array, and the number of possible values."""
     values = comparable(column)
     nulls = values.null_count
     missing = np.asarray(pc.is_null(values).combine_chunks()) if nulls else None
@@ -104,7 +105,7 @@ def _of_integers(values: pa.ChunkedArray) -> tuple[NDArray[np.integer], int]:
 
 
 def _of_others(values: pa.ChunkedArray) -> tuple[NDArray[np.integer], int]:
-    """Ranks by sorting the distinct values only."""
+    """Returns ranks, by sorting only the distinct values."""
     encoded = values.combine_chunks().dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()

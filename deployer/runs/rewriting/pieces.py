@@ -1,4 +1,4 @@
-"""The files of a table as the planning of rewrites has them: what the state and the dataset record of each."""
+"""The files of a table for the planning of rewrites, from the records of the state and the dataset."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def pieces_of(table: ReadTable, dataset: LanceDataset, *, any_kind: bool = False
 
 
 def unclaimed(table: ReadTable, pieces: Sequence[Piece], *, in_order: bool) -> list[Piece]:
-    """Returns the pieces that no running run writes columns of; `in_order`: and that lie behind all such, as files that
-    follow a rewritten one get new numbers."""
+    """Returns the pieces whose columns no running run writes. `in_order` returns only those after all pieces with such
+    a run, because files after a rewritten one get new numbers."""
     claimed = claimed_fragments(table.state)
     if not claimed:
         return list(pieces)
@@ -40,7 +40,7 @@ def unclaimed(table: ReadTable, pieces: Sequence[Piece], *, in_order: bool) -> l
 
 
 def claimed_fragments(state: TableState) -> frozenset[int]:
-    """Returns the fragments that running runs write columns of."""
+    """Returns the fragments whose columns running runs write."""
     return frozenset(number for run in state.runs.values() if run.status == "RUNNING" for number in run.claims)
 
 
@@ -60,19 +60,19 @@ def _kinds(table: ReadTable, dataset: LanceDataset) -> dict[int, str]:
 
 
 def placed(state: TableState, piece: Piece) -> Piece:
-    """Returns the piece in the leaf that holds all of its keys, as a run records it before it plans."""
+    """Returns the piece with the leaf that holds all of its keys, which a run records before it plans."""
     leaf = leaf_of(state, piece.file)
     return piece if leaf is None else replace(piece, file=replace(piece.file, partition=leaf.partition_id))
 
 
 def reach_of(file: File, leaves: Sequence[Partition]) -> tuple[int, int]:
-    """Returns the places of the first and last leaf that can hold a row of the file."""
+    """Returns the positions of the first and last leaf that can hold a row of the file."""
     found = [i for i, leaf in enumerate(leaves) if file.overlaps(leaf.lower, leaf.upper)]
     return (found[0], found[-1]) if found else (0, len(leaves) - 1)
 
 
 def joined_across(across: Iterable[tuple[int, int, Piece]]) -> list[tuple[int, int, list[Piece]]]:
-    """Groups files that reach a leaf in common."""
+    """Groups files that have a leaf in common."""
     found: list[tuple[int, int, list[Piece]]] = []
     for first, last, piece in sorted(across, key=lambda each: (each[0], each[1], each[2].file.fragment_id)):
         if found and first <= found[-1][1]:

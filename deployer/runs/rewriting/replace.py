@@ -1,6 +1,7 @@
 """Commits rewritten fragments in the place of others, by the protocol of `deployer.datasets.commit.protocol`.
 
-Appends do not conflict. Another change of the same fragments is one: it stays, and this rewrite is discarded.
+Appends do not conflict. Another change of the same fragments conflicts: that change stays, and this rewrite is
+discarded.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
     from deployer.state.store import StateStore
 
-ATTEMPTS = 12  #: how often a commit is sent again after others committed what does not touch these fragments
+ATTEMPTS = 12  #: how often a commit is sent again after others committed changes of other fragments
 _BACKOFF = Backoff(first=0.04, longest=2.0)
 
 Fragments = Mapping[int, Any]  #: Lance's metadata by fragment id
@@ -45,10 +46,9 @@ def commit_rewritten(
     read_version: int,
     keep_order: bool,
 ) -> Job:
-    """Puts the new fragments in the place of the old ones, which are those of `read_version`, as one version of the
-    dataset.
+    """Replaces the old fragments, which belong to `read_version`, by the new ones, as one version of the dataset.
 
-    `keep_order`: fragments that follow get new numbers, without being written, as Lance has them in that order.
+    `keep_order`: later fragments get new numbers, without being rewritten, so that Lance keeps the order.
 
     Raises Conflict when another process changed or removed one of the old fragments, the table was rewritten, or others
     commit continuously: nothing is committed then. Raises OutcomeUnknown when Lance did not answer and the outcome
@@ -92,14 +92,15 @@ def _committed(
     read_version: int,
     keep_order: bool,
 ) -> Recorded:
-    """Commits the fragments; returns the commit as it is recorded.
+    """Commits the fragments, and returns the recorded commit.
 
-    Loads on this machine wait for their turn meanwhile: in Lance they would lose race after race, or this would.
+    Loads on this machine wait meanwhile, because otherwise they or this commit would lose one race after another in
+    Lance.
     """
     store, entry, state = commits.store, commits.entry, intent.state
     for attempt in _BACKOFF.attempts(ATTEMPTS):
         with store.turn(entry.table_id) as turn:
-            is_stale = attempt > 0 or turn.waited  # others have changed what this one knew
+            is_stale = attempt > 0 or turn.waited  # another commit has changed the state that this one read
             now, state = current(store, commits.root, entry, store.table(entry.table_id) if is_stale else state)
             if now.dataset != entry.dataset:
                 raise _moved(entry, "the table was rewritten meanwhile")
@@ -121,7 +122,8 @@ def _committed(
 
 
 def _committed_files(state: TableState, groups: Sequence[RewrittenGroup]) -> tuple[CommittedFile, ...]:
-    """Returns the new files as commit metadata has them; the rows of a group were computed as those of its old ones."""
+    """Returns the new files in the form of commit metadata. Rows of a group count as computed wherever those of its old
+    files do."""
     found = []
     for group in groups:
         files = [state.files.get(fragment.id) for fragment in group.old]
@@ -131,7 +133,7 @@ def _committed_files(state: TableState, groups: Sequence[RewrittenGroup]) -> tup
 
 
 def _require_same(entry: TableEntry, dataset: LanceDataset, old: Fragments) -> None:
-    """Raises Conflict when a fragment is not as it was read: its rows or values are others now."""
+    """Raises Conflict when the rows or values of a fragment have changed since it was read."""
     for number, fragment in old.items():
         found = dataset.get_fragment(number)
         if found is None or found.metadata.to_json() != fragment.to_json():
@@ -141,9 +143,10 @@ def _require_same(entry: TableEntry, dataset: LanceDataset, old: Fragments) -> N
 def _in_place(
     entry: TableEntry, dataset: LanceDataset, state: TableState, rewritten: Sequence[RewrittenGroup]
 ) -> list[RewrittenGroup]:
-    """Returns the groups in the order of the dataset, with one more for each fragment that follows and stays as it is.
+    """Returns the groups in the order of the dataset, with one more group for each later, unchanged fragment.
 
-    Lance orders fragments by their numbers and gives new ones the highest: these have to follow with higher ones.
+    Lance orders fragments by their numbers and gives new fragments the highest, so later fragments need still higher
+    ones.
     """
     group_of = {fragment.id: group for group in rewritten for fragment in group.old}
     groups: list[RewrittenGroup] = []
@@ -170,7 +173,7 @@ def _require_repeatable(entry: TableEntry, outcome: NotTaken | InDoubt) -> None:
     match outcome:
         case NotTaken(reason="removed"):
             raise _moved(entry, "the table was removed meanwhile") from failure
-        case NotTaken(reason="invalid"):  # such as fragments that are in different parts of an index since
+        case NotTaken(reason="invalid"):  # such as fragments that came into different parts of an index
             raise _moved(entry, f"Lance refuses it: {said}") from failure
         case InDoubt():
             raise OutcomeUnknown(

@@ -1,4 +1,5 @@
-"""Changes of rows whose parts Spark's tasks do, such as one for the fragments of each leaf; the driver commits once."""
+"""Runs the parts of a change of rows in Spark's tasks, such as one for the fragments of each leaf; the driver commits
+once."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from deployer.datasets.lance_types import LanceDataset
 
-SMALL_ROWS = 20_000_000  #: up to here this process looks through the rows before Spark would have started
+SMALL_ROWS = 20_000_000  #: up to this many rows, this process is faster than Spark's start
 
 
 def tasks_by(
@@ -33,8 +34,8 @@ def tasks_by(
     on_progress: OnProgress = no_progress,
     doing: str = "changing rows",
 ) -> RunTasks:
-    """Returns what does the tasks of a change; `session` is called when they turn out to need Spark. Progress reports
-    that it is `doing` this."""
+    """Returns a function that runs the tasks of a change; `session` is called when the tasks need Spark. `doing` is the
+    text for progress."""
 
     def report_progress(now: Progress) -> None:
         on_progress(replace(now, doing=doing))
@@ -50,7 +51,7 @@ def tasks_by(
 def run_with_spark(
     session: SparkSession, tasks: Sequence[RowTask[DoneT]], on_progress: OnProgress = no_progress
 ) -> list[DoneT]:
-    """Does all tasks as one Spark job; when `on_progress` raises, the job is cancelled."""
+    """Runs all tasks as one Spark job; when `on_progress` raises, the job is cancelled."""
     if not tasks:
         return []
     group, location = f"rows-{uuid.uuid4().hex[:8]}", tasks[0].location

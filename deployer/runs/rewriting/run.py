@@ -1,7 +1,8 @@
-"""A run that rewrites files of a table: planned, written and committed portion by portion, as COMPACT and CLUSTER are.
+"""A run of COMPACT or CLUSTER that rewrites files of a table.
 
-Each portion is a version of its own. Where `on_progress` raises Interrupted, or Ctrl-C is pressed, the run is over and
-portions committed until then stand. Loads continue meanwhile. A portion whose files others changed is planned again.
+It is planned, written and committed in portions. Each portion is a version of its own. When `on_progress` raises
+Interrupted, or Ctrl-C is pressed, the run ends, and committed portions stay. Loads continue meanwhile. A portion whose
+files another process changed is planned again.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ if TYPE_CHECKING:
 
 Engine = Literal["auto", "spark", "driver"]
 
-SMALL_BYTES = 2_000_000_000  #: up to here this process does it before a Spark job on the same machine would have
-ROUNDS = 6  #: how often what is left is planned again: after conflicts, or after files were put into their leaves
+SMALL_BYTES = 2_000_000_000  #: up to this size, this process is faster than a Spark job on the same machine
+ROUNDS = 6  #: how often the rest is planned again: after conflicts, or after files were put into their leaves
 
 
 class Rewriting(Protocol):
-    """The rewriting of a service. `kind` is that of its jobs, `doing` what progress says."""
+    """The rewriting of a service. `kind` is the kind of its jobs, `doing` the text for progress."""
 
     @property
     def kind(self) -> str: ...
@@ -52,10 +53,10 @@ class Rewriting(Protocol):
     def portion_bytes(self) -> int: ...
 
     def keep_order(self, table: OpenTable) -> bool:
-        """Returns whether what follows the rewritten files has to follow them still."""
+        """Returns whether files after the rewritten ones have to stay after them."""
 
     def tasks(self, table: OpenTable, dataset: LanceDataset, *, any_kind: bool = False) -> Sequence[Task]:
-        """Returns what there is to do. `any_kind`: as if all files were in the same parts of indexes."""
+        """Returns the tasks. `any_kind`: as if all files were in the same parts of indexes."""
 
     def written(
         self,
@@ -65,7 +66,7 @@ class Rewriting(Protocol):
         session: Callable[[], SparkSession] | None,
         on_rows: OnRows,
     ) -> list[list[WrittenFragment]]:
-        """Returns the new fragments of each task, with Spark where a session is given."""
+        """Writes and returns the new fragments of each task, with Spark where a session is given."""
 
     def is_better(self, table: OpenTable, task: Task, made: Sequence[WrittenFragment]) -> bool:
         """Returns whether the new fragments of a task are to replace the old ones."""
@@ -73,7 +74,7 @@ class Rewriting(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TableStats:
-    """A table at a moment: `rows` are those that are not deleted, `bytes` those of the files of this version."""
+    """A table at one time: `rows` counts live rows, `bytes` are those of the version's files."""
 
     files: int
     rows: int
@@ -94,7 +95,7 @@ class TableStats:
 @dataclass(frozen=True, slots=True)
 class RewriteStats:
     """The figures of committed work. `rows` and `bytes_read` were rewritten into `bytes_written`, without
-    `deleted_rows`; portions that were planned again, since others changed their files meanwhile, are `conflicts`."""
+    `deleted_rows`. `conflicts` counts portions that were planned again because others changed their files meanwhile."""
 
     tasks: int = 0
     portions: int = 0
@@ -111,7 +112,7 @@ def again(table: OpenTable) -> OpenTable:
 
 
 def with_whole_indexes(table: OpenTable, rewriting: Rewriting, on_progress: OnProgress) -> OpenTable:
-    """Returns the table with all fragments in one part of each index whose other parts could not be joined."""
+    """Returns the table after joining the parts of each index whose fragments could not be joined otherwise."""
     dataset = table.dataset()
     if not by_indexes(table, dataset) or not observed_indexes(dataset):
         return table
@@ -122,7 +123,7 @@ def with_whole_indexes(table: OpenTable, rewriting: Rewriting, on_progress: OnPr
 
 
 class RewriteRun:
-    """One run: what it is to do, and what it has done."""
+    """One run: its tasks and its completed work."""
 
     def __init__(
         self,
@@ -136,12 +137,13 @@ class RewriteRun:
         self.engine, self.reason = "none", "there was nothing to do"
         self._rewriting, self._session, self._wanted, self._on_progress = rewriting, session, engine, on_progress
         self._lock, self._rows, self._of = threading.Lock(), 0, 0
-        self._refusal = ""  # of the last portion that could not be committed
+        self._refusal = ""  # error of the last portion that could not be committed
 
     def rounds(self, table: OpenTable) -> None:
-        """Plans and does what there is, and plans again what others changed or what placing files has left small.
+        """Plans and runs the tasks.
 
-        Raises Conflict when others change the files of every portion again and again.
+        Plans again for files that others changed, and for small files that remain after files were placed. Raises
+        Conflict when others repeatedly change the files of every portion.
         """
         most, portions = sys.maxsize, -1
         for _ in range(ROUNDS):
@@ -154,7 +156,7 @@ class RewriteRun:
             conflicts, portions = self.work.conflicts, self.work.portions
             self._round(table, dataset, tasks)
             plans_again = self.work.conflicts > conflicts or any(len(task.leaves) > 1 for task in tasks)
-            most = sys.maxsize if plans_again else rows // 2  # files that came out smaller than was thought
+            most = sys.maxsize if plans_again else rows // 2  # the files became smaller than estimated
         if self.work.portions == portions:
             raise Conflict(
                 f"no portion could be committed, {ROUNDS} times: {self._refusal}",
@@ -166,7 +168,7 @@ class RewriteRun:
         self.engine, self.reason = _engine(self._wanted, tasks)
         portions = in_batches(tasks, self._rewriting.portion_bytes)
         if self._rewriting.keep_order(table):
-            portions.reverse()  # a portion gives what follows it new numbers, so those that follow come first
+            portions.reverse()  # a portion changes the numbers of later fragments, so later portions run first
         self._rows, self._of = 0, sum(task.rows for task in tasks)
         for portion in portions:
             self._portion(table, dataset, portion)
@@ -175,7 +177,7 @@ class RewriteRun:
         self._report_rows(0)
         session = self._session if self.engine == "spark" else None
         made = self._rewriting.written(table, dataset, tasks, session, self._report_rows)
-        self._report_rows(0)  # the last moment at which it can be stopped
+        self._report_rows(0)  # the last point at which it can be stopped
         better = [self._rewriting.is_better(table, task, own) for task, own in zip(tasks, made, strict=True)]
         discard(table.location, [each for own, wins in zip(made, better, strict=True) if not wins for each in own])
         tasks = [task for task, wins in zip(tasks, better, strict=True) if wins]
@@ -187,7 +189,7 @@ class RewriteRun:
         there = {each.fragment_id: each for each in dataset.get_fragments()}
         old = [[there[number].metadata for number in task.fragments] for task in tasks]
         rewritten = [RewrittenGroup(tuple(before), tuple(after)) for before, after in zip(old, made, strict=True)]
-        job_id = f"{self.run_id}-{uuid.uuid4().hex[:8]}"  # never one of a process that had the run before
+        job_id = f"{self.run_id}-{uuid.uuid4().hex[:8]}"  # never that of a process that held the run before
         try:
             commit_rewritten(
                 table.store,
@@ -232,6 +234,6 @@ def _engine(wanted: Engine, tasks: Sequence[Task]) -> tuple[str, str]:
 
 
 def by_indexes(table: ReadTable, dataset: LanceDataset) -> bool:
-    """Returns whether fragments of which one is in a part of an index and one is not cannot be joined. Where row
-    ids are stable Lance refuses it, so that it can keep indexes through a rewrite, and its own tasks never do it."""
+    """Returns whether fragments in a part of an index cannot be joined with fragments outside of it. With stable row
+    ids Lance refuses this, so that it can keep indexes through a rewrite, and its own tasks never do it."""
     return bool(dataset.has_stable_row_ids) or not table.layout().order

@@ -14,16 +14,16 @@ from deployer.runs.rewriting.merging import merge_order
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
-STREAM_BYTES = 1_000_000  #: a file below this is read at once: to open it costs more than to hold it
-HELD_BYTES = 32_000_000  #: bytes that are read at once, over all files
+STREAM_BYTES = 1_000_000  #: a smaller file is read at once, because opening it costs more than holding it
+HELD_BYTES = 32_000_000  #: bytes that are read at once, for all files
 BUFFER_BYTES = 16_000_000  #: what Lance reads ahead of each file
 GUESSED_ROW_BYTES = 64
-ROWS_READ_AHEAD = 1_048_576  #: of all runs together
+ROWS_READ_AHEAD = 1_048_576  #: bytes of all runs together
 _BATCH_ROWS = (1024, 16_384)
 
 
 class Run(Protocol):
-    """Rows in order; `take` gives the next ones."""
+    """Rows in order; `take` returns the next ones."""
 
     rows: int
 
@@ -43,7 +43,7 @@ class BufferedRows:
 
 
 class Streamed:
-    """A run that is read as it is taken, but for its first batch, which `begun` reads."""
+    """A run that is read as its rows are taken, except its first batch, which `begun` reads."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch], rows: int, begun: Executor) -> None:
         self.rows, self._batches, self._place = rows, batches, 0
@@ -78,7 +78,7 @@ def open_runs(
     """Returns the rows of the fragments as runs in the order of these columns, and these columns of all rows, run by
     run. `in_order` are fragments that are in order already.
 
-    What is small, or has to be sorted, is one run in memory. Deleted rows are in none.
+    Small fragments, and those that have to be sorted, are one run in memory. Deleted rows are left out.
     """
     found = [dataset.get_fragment(number) for number in fragments]
     sizes = {each.fragment_id: _size(each.metadata) for each in found}
@@ -116,8 +116,8 @@ def _size(fragment: Any) -> int:
 
 
 def rows_of(dataset: LanceDataset, fragments: Sequence[Any], **options: Any) -> Any:
-    """Returns a scanner of the fragments' rows that are left, in their order. With row ids only where these are stable:
-    others are places, which change."""
+    """Returns a scanner of the fragments' live rows, in their order. It has row ids only where these are stable; other
+    row ids are positions, which change."""
     return dataset.scanner(
         fragments=list(fragments),
         scan_in_order=True,

@@ -1,8 +1,8 @@
 """Tasks of services that rewrite files of a table, and the sizes that decide which files and how many. Pure.
 
-A file's size is its *weight*: the larger of its bytes and its live rows, each as a share of what a file is to have. A
-file below half a weight is small. Outputs of a task are even, so at least half a weight each unless there is one alone:
-what was compacted needs nothing until more is written.
+A file's size is its *weight*: the larger of its bytes and its live rows, each as a share of a full file. A file below
+half a weight is small. Outputs of a task have equal sizes, so each has at least half a weight unless there is only one:
+compacted files need no rewrite until more is written.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from deployer.state.model.entities import File
 
 Strategy = Literal["size", "tiered", "leveled"]
 
-SMALL = 0.5  #: of a weight
+SMALL = 0.5  #: part of a weight
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """The sizes of a plan: `file_bytes` and `file_rows` are of a full file, `task_bytes` what a task reads."""
+    """The sizes of a plan: `file_bytes` and `file_rows` of a full file, `task_bytes` read by a task."""
 
     file_bytes: int = 256_000_000
     file_rows: int = 1_048_576
@@ -36,7 +36,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A file and what the dataset says of it: `deleted` rows are still in it, and not counted by `file.rows`.
+    """A file with facts from the dataset: `deleted` rows are still in it, and `file.rows` does not count them.
 
     Only pieces of the same `kind` may be joined: see `pieces`.
     """
@@ -47,7 +47,7 @@ class Piece:
 
     @property
     def live_bytes(self) -> int:
-        """The bytes of live rows, if all rows are equally large."""
+        """The bytes of live rows, if all rows have the same size."""
         return self.file.bytes * self.file.rows // max(1, self.file.rows + self.deleted)
 
     @property
@@ -57,9 +57,10 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Fragments to rewrite, in the order of the dataset; `leaves` are where their rows may go.
+    """Fragments to rewrite, in the order of the dataset; `leaves` are the possible leaves of their rows.
 
-    One leaf: all rows stay in it. Several, for tables with keys: each row goes to the one that holds its key.
+    With one leaf, all rows stay in it. With several, for tables with keys, each row goes to the leaf that holds its
+    key.
     """
 
     fragments: tuple[int, ...]
@@ -100,18 +101,18 @@ def in_batches(tasks: Sequence[Task], portion_bytes: int) -> list[list[Task]]:
 
 
 def is_small(piece: Piece, sizes: Sizes) -> bool:
-    """Returns whether it is to be merged with others, going by the rows that are left in it. Only CLUSTER joins
-    what it arranged."""
+    """Returns whether the file is to be merged with others, by its live rows. Only CLUSTER joins files that it
+    arranged."""
     return not piece.file.keeps_clustering and sizes.weight(piece.file.rows, piece.live_bytes) < SMALL
 
 
 def is_due(piece: Piece, sizes: Sizes) -> bool:
-    """Returns whether it is rewritten at any size, because of its share of deleted rows."""
+    """Returns whether the file is rewritten at any size because of its share of deleted rows."""
     return piece.deleted > 0 and piece.deleted_share > sizes.max_deleted_share
 
 
 def chunks(pieces: Sequence[Piece], most: int) -> Iterator[list[Piece]]:
-    """Splits the pieces in their order, in parts of at most `most` bytes unless one is larger."""
+    """Splits the pieces in their order, into parts of at most `most` bytes, unless one piece is larger."""
     part: list[Piece] = []
     for piece in pieces:
         if part and sum(each.file.bytes for each in part) + piece.file.bytes > most:

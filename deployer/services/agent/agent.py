@@ -1,8 +1,8 @@
 """The agent's loop: it ends dead runs, starts due ones in processes of their own, and waits for them.
 
-Several agents may watch one instance: a run is queued under an id that follows from what asked for it, and started by
-one holder, so each is done once. A restarted agent needs nothing but the state: runs of the previous agent continue
-in their processes, and the new one starts what was left queued and ends what is dead.
+Several agents may watch one instance: the id of a run follows from its trigger, and one holder starts it, so each run
+happens once. A restarted agent needs only the state: runs of the previous agent continue in their processes; the new
+agent starts queued runs and ends dead ones.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from deployer.state.store import StateStore
 from deployer.tables.open_table import OpenTable, open_entry
 
 SLICE = 0.2  #: seconds for which the loop sleeps at a time
-PATIENCE = 60.0  #: seconds that runs have to end once they are stopped, before their processes are killed
-LATE = 60.0  #: seconds without a look after which an agent is not well, whatever its settings
+PATIENCE = 60.0  #: seconds that stopped runs have to end before their processes are killed
+LATE = 60.0  #: seconds without a check after which an agent is not healthy, whatever its settings
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`every` is the time between two looks in seconds, `parallel` the number of concurrent runs, `grace` the
-    seconds after which a service is overdue."""
+    """`every` is the time between two checks in seconds, `parallel` the number of concurrent runs, `grace` the seconds
+    after which a service is overdue."""
 
     every: float = 5.0
     parallel: int = 2
@@ -47,7 +47,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class _PendingRun:
-    """A run to start: one that is due, or (`due` is None) one that is queued and forgotten."""
+    """A run to start: a due one, or (`due` is None) a queued run whose process ended."""
 
     table_id: str
     service: ServiceKind
@@ -67,7 +67,7 @@ class _Fault:
 
 
 class Agent:
-    """One process of the agent. Other threads may read what is not a method, and call `end` and `stop`."""
+    """One process of the agent. Other threads may read its attributes, and call `end` and `stop`."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Agent:
         clock: Clock | None = None,
         beside: Beside | None = None,
     ) -> None:
-        """`beside` is what it does beside the services of tables."""
+        """`beside` is its work in addition to the services of tables."""
         self._beside: Beside = Nothing() if beside is None else beside  # an empty one is false
         self._store, self._root, self._report, self._settings = store, root, on_event, settings
         self._clock = clock or Clock()
@@ -98,7 +98,7 @@ class Agent:
 
     @property
     def silent_for(self) -> float:
-        """The seconds since the last successful look."""
+        """The seconds since the last successful check."""
         return self._clock.monotonic() - self._well_at
 
     @property
@@ -136,7 +136,7 @@ class Agent:
         while (self._wanted or len(self.workers)) and not self._asked_to_end:
             self._fill()
             if not len(self.workers):
-                break  # the rest waits for runs of other processes
+                break  # the other runs wait for runs of other processes
             self._clock.sleep(SLICE)
             self._reap()
         while len(self._beside) and not self._asked_to_end:
@@ -148,7 +148,7 @@ class Agent:
         return self._drain()
 
     def look(self) -> None:
-        """Looks once and ends dead runs; starts nothing. Raises DeployerError when the state cannot be read."""
+        """Checks once and ends dead runs; starts no runs. Raises DeployerError when the state cannot be read."""
         self.looks += 1
         look = self._watch.look(self._clock.now())
         for table_id, seen in look.tables.items():
@@ -170,18 +170,18 @@ class Agent:
         self._wrong = set(wrong)
 
     def _end_dead(self, table_id: str, seen: WatchedTable) -> None:
-        """Fails runs of dead holders, records what they had committed, and settles the rest."""
+        """Fails runs of dead holders, records their commits, and abandons the others that they had begun."""
         failed = fail_dead_runs(self._store, table_id, self._clock.now())
         for run in failed:
             self.dead += 1
             self._report("dead", table=seen.entry.full_name, service=run.service, run=run.run_id, why=run.reason)
-        with suppress(DeployerError):  # the next look reports it
+        with suppress(DeployerError):  # the next check reports it
             table = self._opened(seen.entry)
             for run in failed:
                 settle_dead_run(table, run)
 
     def _opened(self, entry: TableEntry) -> OpenTable:
-        """Opens the table, which records what others committed to it."""
+        """Opens the table, and records commits of other programs."""
         return open_entry(self._store, self._root, entry)
 
     def _fill(self) -> None:
@@ -254,7 +254,7 @@ class Agent:
 
 
 def _wanted(look: Look) -> Iterator[_PendingRun]:
-    """Runs to start. The time since which a condition holds is unknown."""
+    """Returns the runs to start. The time since which a condition holds is unknown."""
     for table_id, seen in look.tables.items():
         for run in seen.forgotten:
             why = "it was queued, and no process started it"
@@ -279,24 +279,24 @@ def _about(wrong: _Fault) -> dict[str, Any]:
 
 
 def settle_dead_run(table: OpenTable, run: Run) -> list[str]:
-    """Gives up the commits that a dead run had begun and never made; gives their jobs.
+    """Abandons the commits that a dead run began and did not make; returns their jobs.
 
-    `table` was opened after the run was ended, so what it had committed is recorded. A commit in progress keeps the
-    versions since its beginning from being removed. Should the holder only have been stopped and commit after all, that
-    is recorded by its mark. Files that were written and not committed stay until CLEAN finds them old enough: they
-    cannot be distinguished from those of a load.
+    `table` was opened after the run was ended, so its commits are recorded. A commit in progress prevents the removal
+    of later versions. If the holder was only stopped and commits later, that commit is recorded by its metadata. Files
+    that were written and not committed stay until CLEAN finds them old enough, because they cannot be distinguished
+    from those of a load.
     """
     given_up = []
     for job in _jobs_of(table.state, run):
-        with suppress(Conflict):  # it was done meanwhile
+        with suppress(Conflict):  # it was committed meanwhile
             table.store.commit(table.state.table_id, [CommitAbandoned(job)], [JobNotDone(job)])
             given_up.append(job)
     return given_up
 
 
 def _jobs_of(state: TableState, run: Run) -> list[str]:
-    """Returns the jobs of its commits: the run's id, and more for several commits. The job of a RESTORE has what it
-    undid."""
+    """Returns the jobs of the run's commits: the run's id, and others for several commits. The job of a RESTORE records
+    what it undid."""
     return [
         job
         for job, intent in state.intents.items()

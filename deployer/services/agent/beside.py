@@ -1,4 +1,4 @@
-"""Work that an agent does beside the services of tables, which the layers above give it."""
+"""Work of an agent in addition to the services of tables. Higher layers provide it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Protocol
 
 
 class Beside(Protocol):
-    """Work in processes of its own. Its length is how many of them run."""
+    """Work in separate processes. Its length is the number of running processes."""
 
     def __len__(self) -> int: ...
 
     def look(self, now: int) -> None:
-        """Starts what is due at `now` (ms). Raises DeployerError when the state cannot be read."""
+        """Starts due work at `now` (ms). Raises DeployerError when the state cannot be read."""
 
     def reap(self) -> None:
         """Reports the processes that have ended."""

@@ -1,7 +1,7 @@
-"""A small HTTP server for pages that are read by GET: one thread, with limits for connections and their duration.
+"""A small HTTP server for GET requests: one thread, with limits for connections and their duration.
 
-A connection has one request and one total deadline, from the accept to the last byte of the answer; a client that
-trickles is closed with it. More connections than may be open get 503 at once.
+A connection has one request and one total deadline, from the accept to the last byte of the answer; a slow client is
+closed at the deadline. Connections above the limit get 503 immediately.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 
-_LONGEST_HEAD = 16 * 1024  #: bytes of a request's line and headers
+_LONGEST_HEAD = 16 * 1024  #: bytes of a request's line and headers together
 _BACKLOG = 512
-_LINGER = 0.5  #: seconds in which a client that is turned away may take its answer
+_LINGER = 0.5  #: seconds for a refused client to read its answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,10 @@ def plain(status: HTTPStatus, text: str = "") -> Answer:
 
 @contextmanager
 def answering(host: str, port: int, answer: Callable[[str], Answer], limits: Limits) -> Iterator[int]:
-    """Answers GET and HEAD of a path by `answer`, which is called in a thread; gives the port. Raises OSError.
+    """Serves GET and HEAD of a path by `answer`, which is called in a thread; returns the port.
 
-    On a loopback address, `Host` must be one too, so that no web page can read the answers by a name of its own that
-    leads here (DNS rebinding).
+    Raises OSError. On a loopback address, `Host` must be a loopback name too, so that no web page can read the answers
+    through its own name for this machine (DNS rebinding).
     """
     is_ipv6 = ":" in host
     bound = socket.create_server(

@@ -31,7 +31,7 @@ def address_of(text: str) -> tuple[str, int]:
 
 @contextmanager
 def served(agent: Agent, listen: str, limits: Limits = LIMITS) -> Iterator[str]:
-    """Answers at `listen` (see `address_of`) from a thread; yields the address; port 0 is replaced by a free one.
+    """Serves at `listen` (see `address_of`) from a thread, and yields the address; port 0 is replaced by a free one.
 
     Raises InvalidInput when the address is not available.
     """
@@ -64,7 +64,7 @@ def _health(agent: Agent) -> Answer:
 
 
 class AgentMetrics:
-    """Collects metrics of an agent's last look, without reading the state or storage. Safe for threads."""
+    """Collects metrics of an agent's last check, without reading the state or storage. Safe for threads."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent

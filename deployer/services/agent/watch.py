@@ -1,8 +1,8 @@
-"""The observation of an instance by an agent: the status of each service, what is due, and which runs are dead.
+"""The observation of an instance by an agent: the status of each service, due services, and dead runs.
 
-A look reads the state of all tables at once and folds only what came since the last. A table is examined again
-only when its state, its dataset or the time gives reason to: states are values, so an unchanged one is the same
-object. Datasets are opened only for what was committed since a service ran.
+A check reads the state of all tables at once and applies only new entries. A table is examined again only when its
+state, its dataset or the time requires it: states are values, so an unchanged state is the same object. Datasets are
+opened only for commits since a service ran.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from deployer.state.reader import StateReader
 from deployer.state.snapshots.history import Time
 from deployer.tables.open_table import ReadTable, read_entry
 
-PICK_UP = 60_000  #: ms after which a queued run without a process counts as forgotten
-EXAMINE_AGAIN = 30_000  #: ms after which a table at which something is due or running is examined again
-REMOTE_LOOK = 300_000  #: ms between two looks at a dataset in a bucket, where each costs a request
-LOOK_AGAIN = 300_000  #: ms after which the files on a disk of a table without services are looked at again
+PICK_UP = 60_000  #: ms after which a queued run without a process is started again
+EXAMINE_AGAIN = 30_000  #: ms after which a table with a due or running service is examined again
+REMOTE_LOOK = 300_000  #: ms between two checks of a dataset in a bucket, where each costs a request
+LOOK_AGAIN = 300_000  #: ms after which the files on a disk of a table without services are checked again
 QUEUE = "queue"  #: the option of INGEST that names its queue
-QUEUE_LOOK = 15_000  #: ms between two looks at a queue
+QUEUE_LOOK = 15_000  #: ms between two checks of a queue
 _SETTLED = 2.0  #: seconds after which each later change alters a folder's time
 
 NEVER = 2**62
@@ -48,7 +48,7 @@ NEVER = 2**62
 
 @dataclass(frozen=True, slots=True)
 class WatchedTable:
-    """A table as it was last examined. `due` and `forgotten` have what this machine runs."""
+    """A table as it was last examined. `due` and `forgotten` have runs for this machine."""
 
     entry: TableEntry
     state: TableState
@@ -59,14 +59,16 @@ class WatchedTable:
     counts_data: bool = False  #: whether a trigger has a condition on written data
     small_files: int = 0
     again_at: int = NEVER  #: ms
-    sources: Mapping[str, int] = field(default_factory=dict)  #: of a view: the versions of their logs, by their ids
-    trouble: str = ""  #: why the table cannot be looked at
+    sources: Mapping[str, int] = field(
+        default_factory=dict
+    )  #: of a view: the versions of its sources' logs, by their ids
+    trouble: str = ""  #: why the table cannot be examined
     freshness: Freshness | None = None  #: of a view
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One look: when (ms), how long it took (s), and the tables by id. `examined` is how many were examined."""
+    """One check: its time (ms), its duration (s), and the tables by id. `examined` is the number of examined tables."""
 
     at: int = 0
     seconds: float = 0.0
@@ -91,17 +93,17 @@ class Watch:
         self._is_local = "://" not in root
         self._instance: InstanceState | None = None
         self._entries: dict[str, TableEntry] = {}
-        self._folders: dict[str, Path] = {}  # of each dataset's versions, where it is on a disk
+        self._folders: dict[str, Path] = {}  # the folder of each dataset's versions, where it is on a disk
         self._clusters: tuple[Cluster, ...] = ()
         self._seen: dict[str, WatchedTable] = {}
         self._states: Mapping[str, TableState] = {}  # as last read
         self._upstream = upstream_in(store)
-        #: Time of the last look at a dataset (ms); for a local one its folder's time, 0 where that may miss a change.
+        #: time of the last check of a dataset (ms); for a local one its folder's time, 0 where that may miss a change
         self._looked_at: dict[str, int] = {}
-        self._deleted: dict[str, tuple[tuple[int, int], dict[int, int]]] = {}  # rows by table, and of which version
+        self._deleted: dict[str, tuple[tuple[int, int], dict[int, int]]] = {}  # rows by table, and their version
 
     def look(self, now: int, on_progress: OnProgress = no_progress) -> Look:
-        """Looks at all tables at `now` (ms). Raises DeployerError when the state cannot be read."""
+        """Checks all tables at `now` (ms). Raises DeployerError when the state cannot be read."""
         begun = time.monotonic()
         instance = self._store.instance()
         if instance is not self._instance:
@@ -143,7 +145,7 @@ class Watch:
         return Look(now, time.monotonic() - begun, dict(self._seen), len(examined))
 
     def _is_same(self, table_id: str, state: TableState, now: int, states: Mapping[str, TableState]) -> bool:
-        """Returns whether the states of a table and of its sources and the time give no reason to examine it again."""
+        """Returns whether a table needs no new examination, by its state, the states of its sources and the time."""
         seen = self._seen.get(table_id)
         return (
             seen is not None
@@ -154,7 +156,7 @@ class Watch:
         )
 
     def _moved(self, asked: Sequence[str], states: Mapping[str, TableState], now: int) -> set[str]:
-        """Returns the tables to whose datasets other programs committed. Lists the names of versions, and opens
+        """Returns the tables with commits of other programs to their datasets. Lists the names of versions, and opens
         nothing."""
         if self._is_local:
             return {table_id for table_id in asked if self._moved_here(table_id, states[table_id])}
@@ -170,11 +172,11 @@ class Watch:
         try:
             stamp = self._folders[table_id].stat().st_mtime_ns
         except OSError:
-            return True  # the examination reports what is wrong
+            return True  # the examination reports the fault
         if stamp == self._looked_at.get(table_id):
             return False
         behind = self._is_behind(table_id, state)
-        # a change within the same tick of the file system's clock would not be seen
+        # a change within the same tick of the file system's clock would be missed
         is_settled = not behind and time.time() - stamp / 1e9 > _SETTLED
         self._looked_at[table_id] = stamp if is_settled else 0
         return behind
@@ -182,7 +184,7 @@ class Watch:
     def _is_behind(self, table_id: str, state: TableState) -> bool:
         try:
             newest = latest_version(dataset_location(self._root, self._entries[table_id]))
-        except Exception:  # the examination reports what is wrong
+        except Exception:  # the examination reports the fault
             return True
         return newest != state.lance_version
 
@@ -197,7 +199,7 @@ class Watch:
             else:  # whose files cost a request each
                 live_table(entry, state)
             freshness = freshness_of(self._store, state)
-            if freshness is not None:  # it ages, and what it reads changes, while it stays as it is
+            if freshness is not None:  # an unchanged view ages, and its sources change
                 again_at = min(again_at, now + EXAMINE_AGAIN)
             if not state.services and not state.runs:
                 return WatchedTable(entry, state, again_at=again_at, freshness=freshness)
@@ -231,8 +233,8 @@ class Watch:
         )
 
     def _named_by_queues(self, state: TableState, ours: Collection[ServiceKind], now: int) -> Iterator[Due]:
-        """Yields the services that this machine runs in whose queues messages wait. A queue that cannot be read is left
-        to the schedule's run, which reports it."""
+        """Yields the services of this machine that have messages in their queues. The scheduled run reports a queue
+        that cannot be read."""
         for service, _ in watched(state):
             queue = service.options.get(QUEUE)
             if service.kind in ours and isinstance(queue, str) and now >= retry_at(state, service.kind):
@@ -252,7 +254,7 @@ class Watch:
         return min(times, default=NEVER)
 
     def _before(self, state: TableState, now: int) -> TableState | None:
-        """Returns the table's state one grace period ago; None where it is not kept."""
+        """Returns the table's state from one grace period ago; None where it is not kept."""
         try:
             return self._store.table(state.table_id, at=Time(now - round(self._grace * 1000)))
         except DeployerError:
@@ -271,7 +273,7 @@ class Watch:
 
 
 def is_here(cluster: str | None, clusters: tuple[Cluster, ...]) -> bool:
-    """Returns whether what is on that cluster is for this machine: services on AWS are started by schedules and loads
+    """Returns whether services of that cluster run on this machine; schedules and loads on AWS start the services
     there."""
     if cluster is None:
         return default_cluster(clusters) is None

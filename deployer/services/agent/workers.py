@@ -30,13 +30,13 @@ class _Worker:
 
 
 class Workers:
-    """`ended` counts runs by their status. Each process is a session of its own: what stops the agent's terminal, or
-    kills the agent, does not end it."""
+    """`ended` counts runs by their status. The processes of runs. Each process has its own session: a signal of the
+    agent's terminal, or a kill of the agent, does not end it."""
 
     def __init__(self, store: StateStore, root: str, on_event: OnEvent, clock: Clock) -> None:
         self._store, self._root, self._report, self._clock = store, root, on_event, clock
         self._working: dict[str, _Worker] = {}  # by table
-        self._starts: dict[str, int] = {}  # of runs that did not begin, by id
+        self._starts: dict[str, int] = {}  # starts of runs that did not begin, by id
         self._is_stopped = False
         self.ended: dict[str, int] = {}
 
@@ -47,7 +47,7 @@ class Workers:
         return table_id in self._working
 
     def start(self, entry: TableEntry, run: Run, why: str) -> None:
-        """Starts the process of a queued run. Raises OSError when the machine has no room for one."""
+        """Starts the process of a queued run. Raises OSError when the machine cannot start a process."""
         local = start_local_run(self._store, self._root, entry, run)
         self._starts[run.run_id] = self._starts.get(run.run_id, 0) + 1
         self._working[entry.table_id] = _Worker(local, self._clock.monotonic())
@@ -62,19 +62,19 @@ class Workers:
                     each.reported_at = self._clock.monotonic()
                     self._report_progress(each.local)
                 continue
-            with suppress(DeployerError):  # the next look finds its expired lease
+            with suppress(DeployerError):  # the next check finds its expired lease
                 self._over(each.local)
             each.local.close()
             del self._working[table_id]
 
     def stop(self) -> None:
-        """Stops the runs as Ctrl-C would: they are CANCELLED, and keep what they have committed."""
+        """Stops the runs like Ctrl-C: they are CANCELLED, and keep their commits."""
         self._is_stopped = True
         for each in self._working.values():
             each.local.process.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Kills processes that do not end. Their leases expire, and the next look ends their runs."""
+        """Kills processes that do not end. Their leases expire, and the next check ends their runs."""
         self._is_stopped = True
         for each in self._working.values():
             each.local.process.kill()
@@ -90,7 +90,7 @@ class Workers:
             if self._starts.get(run_id, 0) < STARTS:
                 why = local.last_error() or f"its process ended with {local.process.returncode}"
                 self._report("not started", table=local.entry.full_name, service=run.service, run=run_id, why=why)
-                return  # the next look starts it again
+                return  # the next check starts it again
             local.settle()
             run = find_run(self._store.table(table_id), run_id)
         self._starts.pop(run_id, None)

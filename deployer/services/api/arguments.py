@@ -1,4 +1,4 @@
-"""Checks the arguments of calls from Python before anything is done: an error names the argument that is wrong."""
+"""Checks the arguments of calls from Python before any work; an error names the wrong argument."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def checked(call: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(call)
     def checking(*args: P.args, **kwargs: P.kwargs) -> T:
-        if not hints:  # not at the definition, where names of the module may not be known yet
+        if not hints:  # not at the definition, when names of the module may not exist yet
             hints.update(get_type_hints(call))
         _check(of, hints, args, kwargs)
         return call(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""The services of a table: attached, changed, paused, resumed and detached, each in one transaction."""
+"""Attaches, changes, pauses, resumes and detaches services of a table, each in one transaction."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _require_valid(service: Service, table_id: str) -> None:
 def alter_service(
     store: StateStore, table_id: str, before: Service, after: Service, *, author: str | None = None
 ) -> Service:
-    """Puts `after` in the place of the service as it was read. Raises Conflict when it was changed meanwhile.
+    """Replaces the service by `after`. Raises Conflict when it was changed meanwhile.
 
     A running run keeps the options that it started with. Raises InvalidInput as `create_service` does.
     """
@@ -73,9 +73,10 @@ def alter_service(
 
 
 def move_services(store: StateStore, table_id: str, cluster: str, *, author: str | None = None) -> TableState:
-    """Moves all services of the table to that cluster in one transaction, and those that are attached later by hand.
+    """Moves all services of the table to that cluster in one transaction, including services that are attached later by
+    hand.
 
-    Open runs stay where they are. Returns the table's state.
+    Open runs are not moved. Returns the table's state.
     """
     return store.commit(table_id, [MoveServices(cluster)], [], author=author)
 
@@ -88,10 +89,10 @@ def reset_services(
     *,
     author: str | None = None,
 ) -> TableState:
-    """Takes back what `move_services` did, in one transaction: services of these kinds run on the clusters that specs
-    declare for them, and others, as those that are attached later, on the default one.
+    """Undoes `move_services` in one transaction: services of these kinds run on the clusters that specs declare for
+    them; other services, and those that are attached later, run on the default cluster.
 
-    `before` are the services as they were read. Raises Conflict when one of them was changed meanwhile.
+    `before` are the services that were read. Raises Conflict when one of them was changed meanwhile.
     """
     declared = [
         PutService(replace(each, cluster=clusters[kind], declared=True))
@@ -105,7 +106,7 @@ def reset_services(
 def pause_service(store: StateStore, table_id: str, kind: ServiceKind, *, author: str | None = None) -> Service:
     """Pauses a service: no run of it starts, and the holder of a running one is asked to wait.
 
-    Raises Conflict when it does not exist; nothing changes for one that is paused.
+    Raises Conflict when the service does not exist; does nothing for a paused one.
     """
     state = store.commit(table_id, [PauseService(kind)], to_pause_service(kind), author=author)
     return state.services[kind]

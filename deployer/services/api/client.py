@@ -3,7 +3,7 @@
 
 A lake is an instance, called by its name. Every method waits for its result, without a limit unless `timeout` (seconds)
 is given, and polls every `poll_interval` seconds. After a TimeoutError the work continues. Arguments are checked first:
-InvalidInput names the one that is wrong.
+InvalidInput names the wrong one.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class TableServicesClient:
     ) -> TableService:
         """Attaches a service. `options` are its options, and conditions of its trigger such as `schedule` or `commits`.
 
-        Without a `trigger_mode` it is AUTOMATIC, with the kind's own trigger unless `options` have one. With
-        `unsafe_raw` options are taken as they are.
+        The default `trigger_mode` is AUTOMATIC, with the kind's own trigger unless `options` have one. With
+        `unsafe_raw`, options are not checked.
         """
         kind, found = kind_named(service), self._table(lake, database, table)
         made = management.attach(found, kind, trigger_mode, options, unsafe_raw=unsafe_raw, author=self._author)
@@ -144,10 +144,10 @@ class TableServicesClient:
         timeout: float | None = None,
         poll_interval: float | None = None,
     ) -> Run:
-        """Runs a service, attached or not, in a process of its own or on the service's cluster; gives the ended run.
+        """Runs a service, attached or not, in a process of its own or on the service's cluster; returns the ended run.
 
-        A failed run is returned as well, with its `status` and `reason`. Raises TimedOut, a TimeoutError, when it is
-        not over in time: it continues, also after this process. Ctrl-C, and any other error, ends the run.
+        A failed run is returned too, with its `status` and `reason`. Raises TimedOut, a TimeoutError, when the run does
+        not end in time: it continues, even after this process ends. Ctrl-C, and any other error, ends the run.
         """
         kind, found = runnable(service), self._table(lake, database, table)
         run, working = start_on_demand(found, kind, author=self._author)
@@ -214,7 +214,7 @@ class TableServicesClient:
         timeout: float | None = None,
         poll_interval: float | None = None,
     ) -> Run:
-        """Cancels the run of it that is queued or running, and returns it when it has ended. Its commits are kept."""
+        """Cancels the service's queued or running run, and returns the run when it has ended. Its commits are kept."""
         found = self._table(lake, database, table)
         run = management.cancel(found, kind_named(service, RECORDED), author=self._author)
         return wait_for(found, run, timeout, poll_interval)

@@ -35,8 +35,8 @@ from deployer.tables.open_table import OpenTable
 
 Texts = Mapping[str, str]
 
-RUNNABLE = tuple(SERVICES)  #: kinds that can be run; all but RESTORE can be attached as well
-RECORDED: tuple[ServiceKind, ...] = tuple(dict.fromkeys((*RUNNABLE, *WRITES_COLUMNS)))  #: kinds of which there are runs
+RUNNABLE = tuple(SERVICES)  #: kinds that can run; all except RESTORE can be attached too
+RECORDED: tuple[ServiceKind, ...] = tuple(dict.fromkeys((*RUNNABLE, *WRITES_COLUMNS)))  #: kinds that have runs
 
 
 def attach(
@@ -88,8 +88,8 @@ def alter(
 def move(table: OpenTable, cluster: str, *, author: str | None = None) -> TableState:
     """Moves all services of the table, and those that are attached later, to a declared cluster: all or none.
 
-    Gives the table's state. Raises InvalidInput for a cluster that the instance does not declare, and Conflict while a
-    run of one of the services is open.
+    Returns the table's state. Raises InvalidInput for a cluster that the instance does not declare, and Conflict while
+    a run of one of the services is open.
     """
     _require_declared(table, cluster)
     for kind in table.state.services:
@@ -103,11 +103,11 @@ def move(table: OpenTable, cluster: str, *, author: str | None = None) -> TableS
 def reset(
     table: OpenTable, clusters: Mapping[ServiceKind, str | None] | None = None, *, author: str | None = None
 ) -> TableState:
-    """Undoes `move`: all services of the table, or none, run where they are declared to run.
+    """Undoes `move`: all services of the table, or none, return to their declared clusters.
 
-    `clusters` are those that specs declare, by kinds of services; where they are unknown, services that were not
-    moved stay. All others, and those that are attached later, run on the default cluster. Gives the table's state.
-    Raises Conflict while a run of one of the services is open.
+    `clusters` are the declared ones, by kinds of services; where they are unknown, services that were not moved stay.
+    All others, and those that are attached later, run on the default cluster. Returns the table's state. Raises
+    Conflict while a run of one of the services is open.
     """
     for kind in table.state.services:
         _require_no_run(table, kind, "moved")
@@ -145,7 +145,7 @@ def resume(table: OpenTable, kind: ServiceKind, *, author: str | None = None) ->
 
 
 def cancel(table: OpenTable, kind: ServiceKind, *, author: str | None = None) -> Run:
-    """Ends the run of it that is queued, or asks the one that is running to end. Raises NotFound without one."""
+    """Ends the service's queued run, or asks its running run to end. Raises NotFound without a run."""
     run = open_run(table.state, kind)
     if run is None:
         raise NotFound(
@@ -155,7 +155,7 @@ def cancel(table: OpenTable, kind: ServiceKind, *, author: str | None = None) ->
 
 
 def queue(table: OpenTable, kind: ServiceKind, *, cause: str = "on demand", author: str | None = None) -> Run:
-    """Queues a run, of a service that is attached or not. Raises Conflict when one is open, or it is paused.
+    """Queues a run of a service, attached or not. Raises Conflict when a run is open, or the service is paused.
 
     Raises InvalidInput and Refused, before anything is queued, for options that the run could not use.
     """

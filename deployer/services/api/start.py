@@ -1,4 +1,4 @@
-"""Queues a run and starts it where its service says: in a process of this machine, or on a cluster on AWS."""
+"""Queues a run and starts it at its service's place: in a process of this machine, or on a cluster on AWS."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from deployer.tables.open_table import OpenTable
 
 
 def start_on_demand(table: OpenTable, kind: ServiceKind, *, author: str | None = None) -> tuple[Run, RunningWork]:
-    """Queues a run of the service, attached or not, and starts it. Gives the run, and where it works.
+    """Queues a run of the service, attached or not, and starts it. Returns the run, and its place.
 
-    Raises as `management.queue` does, and NotFound for a cluster that does not exist, before anything is queued. A run
-    that cannot be started has FAILED, and the error is raised.
+    Raises the errors of `management.queue`, and NotFound for a cluster that does not exist, before anything is queued.
+    A run that cannot be started has FAILED, and the error is raised.
     """
     found = _cluster_of(table, kind)
     cluster = None if found is None else published_cluster(table.root, found)

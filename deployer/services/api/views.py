@@ -1,4 +1,4 @@
-"""Services as they are shown: their settings, status and newest run."""
+"""Services in the form for display: their settings, status and newest run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TableService:
     state's record of it is not valid; such a service does not run.
 
     `status` is what `service list` shows (OK, DUE, QUEUED, RUNNING, PAUSED, FAILED, OVERDUE, BROKEN), or UNREADABLE
-    where the table cannot be read. `reason` says why; it is empty where there is nothing to say.
+    where the table cannot be read. `reason` explains the status; it may be empty.
     """
 
     lake: str
@@ -41,7 +41,7 @@ class TableService:
 
 
 def described(lake: str, table: ReadTable, services: Iterable[Service]) -> tuple[TableService, ...]:
-    """Services of the table with their settings, defaults among them, their status and their newest run."""
+    """Returns the services of the table with their settings (including defaults), their status and their newest run."""
     table_id = table.entry.table_id
     seen = Watch(table.store, table.root, only={table_id}).look(Clock().now()).tables[table_id]
     statuses = {each.service: (each.label, each.why) for each in seen.service_statuses}

@@ -1,4 +1,4 @@
-"""Counts rows of a condition in data files, deleted ones included, and collects values of theirs."""
+"""Counts the rows of a condition in data files, including deleted ones, and collects their values."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from deployer.tables.read.zoned_literals import with_instants
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
-SHORTEST = 6  #: bytes of a value that is searched for: shorter ones are found by chance
-MOST_VALUES = 10_000  #: distinct values, and row keys, that are kept
+SHORTEST = 6  #: least bytes of a value to search for; shorter values are found by chance
+MOST_VALUES = 10_000  #: at most this many distinct values, and row keys, are kept
 
 #: Rows of the condition in fragments that were read, by the dataset and the data files of each, which never change.
 Counts = dict[tuple[str, tuple[str, ...]], int | None]
@@ -47,11 +47,11 @@ class Values:
         return self.columns | {*self.row_keys}
 
     def empty(self) -> Values:
-        """Returns the same to be looked for, with nothing found."""
+        """Returns a collection of the same kind, without values."""
         return Values(self.columns, self.row_keys, self.kinds)
 
     def join(self, other: Values) -> None:
-        """Adds what another has found."""
+        """Adds the values of another collection."""
         for name, found in other.found.items():
             _add(self.found.setdefault(name, set()), found)
         _add(self.keys, other.keys)
@@ -90,9 +90,9 @@ def searchable(schema: pa.Schema, names: Sequence[str]) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class CountTask:
-    """Counts rows in the files of some fragments of one version. `values` are those to look for, none found yet.
+    """Counts rows in the files of some fragments of one version. `values` is an empty collection for the found values.
 
-    It has all that a process needs to do it, so that Spark's tasks and this process do the same.
+    The task has all that a process needs, so that Spark's tasks and this process do the same.
     """
 
     location: str
@@ -100,7 +100,7 @@ class CountTask:
     fragment_ids: tuple[int, ...]
     where: str
     values: Values
-    rows: int = 0  #: that are looked through
+    rows: int = 0  #: fragments that are searched
 
     def with_fragment(self, fragment_id: int, rows: int) -> CountTask:
         return replace(self, fragment_ids=(*self.fragment_ids, fragment_id), rows=self.rows + rows)
@@ -131,8 +131,8 @@ class CountDone:
 
 
 def count_rows(dataset: LanceDataset, fragment: Any, where: str, values: Values) -> int | None:
-    """Returns the rows of the condition in a fragment's files; None where the version has no such column. `values` get
-    theirs."""
+    """Returns the number of rows of the condition in a fragment's files; None where the version has no such column.
+    `values` collects their values."""
     schema = dataset.schema
     try:
         condition = with_typed_texts(with_instants(where), schema)
@@ -144,7 +144,7 @@ def count_rows(dataset: LanceDataset, fragment: Any, where: str, values: Values)
             with_row_id=True,
             include_deleted_rows=True,
             use_scalar_index=False,
-            late_materialization=False,  # beside which Lance refuses to read deleted rows
+            late_materialization=False,  # with which Lance refuses to read deleted rows
         )
         rows = 0
         for batch in scanner.to_batches():

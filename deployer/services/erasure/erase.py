@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from deployer.datasets.lance_types import LanceDataset
 
-ATTEMPTS = 8  #: how often a version without the rows is made, while others commit
+ATTEMPTS = 8  #: attempts to make a version without the rows while others commit
 _BACKOFF = Backoff(first=0.05, longest=2.0)
 
 
@@ -64,11 +64,12 @@ def erase(
     engine: Engine = "auto",
     session: Callable[[], SparkSession] | None = None,
 ) -> ErasureResult:
-    """Erases the rows for which the SQL condition is true from all that is stored of the table, and reads the rest.
+    """Erases the rows for which the SQL condition is true from all stored data of the table, and reads the remaining
+    data.
 
-    Where much has to be read or written, Spark does it, unless `engine` says otherwise; `session` starts it.
-    A condition that is null for a row does not erase it. What another process needs at the moment stays, and the result
-    reports it; run again, it finishes. Raises InvalidInput for the condition; Refused where rows are under a legal
+    Spark does large amounts of work, unless `engine` chooses otherwise; `session` starts it. A condition that is null
+    for a row does not erase it. Data that another process needs at the moment stays, and the result reports it; a
+    repeated call finishes the erasure. Raises InvalidInput for the condition; Refused where rows are under a legal
     hold, where a savepoint or a tag has them unless `delete_savepoints`, and where no row would be left of a table that
     is protected from deletion unless `allow_destroy`; Conflict where others change the table continuously.
     """
@@ -140,7 +141,7 @@ def _local_session() -> SparkSession:
 
 
 def _delete(table: OpenTable, where: str, on_progress: OnProgress, run_tasks: RunTasks, *, allow_destroy: bool) -> int:
-    """Deletes the rows; the commit does not have the condition, which may have values of theirs."""
+    """Deletes the rows. The commit does not store the condition, which may contain values of the rows."""
     files = Deletions(table.location)
 
     def plan(now: OpenTable, dataset: LanceDataset) -> RowPlan:
@@ -156,7 +157,8 @@ def _delete(table: OpenTable, where: str, on_progress: OnProgress, run_tasks: Ru
 
 
 def _rebuild_indexes(table: OpenTable, on_progress: OnProgress) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Builds all indexes again, as their files have values; returns their names, and notes of those that it cannot."""
+    """Builds all indexes again, because their files contain values; returns their names, and notes about indexes that
+    cannot be built."""
     remembered = remembered_indexes(table.state.properties)
     observed = observed_indexes(open_dataset(table.location))
     built = []
@@ -176,7 +178,8 @@ def _rebuild_indexes(table: OpenTable, on_progress: OnProgress) -> tuple[tuple[s
 
 
 def _fenced(table: OpenTable, where: str, values: Values, run_tasks: RunTasks) -> tuple[OpenTable, ErasurePlan]:
-    """Returns the table at a version that has nothing of the rows, so that all that have may go; and what these are."""
+    """Returns the table at a version without the rows, so that all versions with the rows can be removed, and the plan
+    of these."""
     for _ in _BACKOFF.attempts(ATTEMPTS):
         plan = plan_erasure(table, where, values, run_tasks)
         dataset = table.dataset()
@@ -184,7 +187,9 @@ def _fenced(table: OpenTable, where: str, values: Values, run_tasks: RunTasks) -
             return table, plan
         commits = TableCommits(table.store, table.root, table.entry)
         metadata = CommitMetadata(uuid.uuid4().hex, FENCE, 0)
-        commits.send(commits.prepare(table.state, dataset, Fence(), [metadata]))  # what was not taken is sent again
+        commits.send(
+            commits.prepare(table.state, dataset, Fence(), [metadata])
+        )  # a commit that Lance did not take is sent again
         table = table.refreshed()
     raise Conflict(
         "other processes commit to the table faster than the rows are erased; the rows are deleted, and earlier "
@@ -195,7 +200,7 @@ def _fenced(table: OpenTable, where: str, values: Values, run_tasks: RunTasks) -
 
 
 def _release(table: OpenTable, plan: ErasurePlan) -> OpenTable:
-    """Removes savepoints and tags that hold the rows, and savepoints whose time is over."""
+    """Removes savepoints and tags that hold the rows, and expired savepoints."""
     table.store.commit(table.entry.table_id, [SavepointsExpired(round(time.time() * 1000))])
     for name in plan.savepoints:
         remove_savepoint(table.store, [table.entry.table_id], name)
@@ -207,7 +212,7 @@ def _release(table: OpenTable, plan: ErasurePlan) -> OpenTable:
 
 
 def _remove_versions(table: OpenTable, plan: ErasurePlan) -> int:
-    """Removes the versions that hold the rows and that nothing needs, with all files that only they have."""
+    """Removes unneeded versions that hold the rows, with all files that only they have."""
     return remove_numbered(table, plan.versions)
 
 

@@ -1,4 +1,4 @@
-"""Past states of a table whose files have keys of erased rows as bounds, and their removal from its log."""
+"""Removes past states of a table from its log if the bounds of their files have keys of erased rows."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from deployer.tables.open_table import OpenTable
 
 
 def forget_keys(table: OpenTable, keys: frozenset[bytes]) -> bool:
-    """Removes past states of the table where one has one of the encoded row keys, as far as no savepoint needs them.
+    """Removes past states of the table that no savepoint needs, if one of them has one of the encoded row keys.
 
-    Bounds of other row keys, which the table had before, and of columns that CLUSTER used cannot be distinguished from
-    those of other rows, so that the past states of such tables go in any case. Returns whether it removed them.
+    Bounds of former row keys, and of columns that CLUSTER used, cannot be distinguished from those of other rows, so
+    past states of such tables are removed in any case. Returns whether it removed states.
     """
     others = len(table.state.datasets) > 1 or bool(table.state.files.clusterings())
     if not others and not has_keys(table, keys):
@@ -34,7 +34,7 @@ def has_keys(table: OpenTable, keys: frozenset[bytes]) -> bool:
     for each in table.state.savepoints.values():
         try:
             then = table.store.table(table_id, at=each.state_version)
-        except DeployerError:  # its state is gone, and so are its bounds
+        except DeployerError:  # its state was removed, and so were its bounds
             continue
         if any({file.min_key, file.max_key} & keys for file in then.files):
             return True

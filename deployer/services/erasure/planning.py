@@ -1,4 +1,4 @@
-"""The plan of an erasure: every dataset of the table is read, and what needs its versions is looked up."""
+"""Plans an erasure: reads every dataset of the table, and finds what needs the versions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def plan_erasure(
     check_condition(where, table.address, table.schema)
     counted = partial(count_rows, table, table.dataset(), run_tasks=run_tasks)
     refuse_held(table, where, "erased", counted)
-    rows = counted(where)  # which reports a condition that does not fit the newest version
+    rows = counted(where)  # it reports a condition that does not fit the newest version
     values = values if values is not None else values_of(table, where)
     scans = [scan_dataset(table.state.dataset, table.location, where, values, run_tasks=run_tasks)]
     retired = [each for each in former_datasets(table.state) if each.status == "retired"]
@@ -60,7 +60,8 @@ def plan_erasure(
 def _scan_retired(
     table: OpenTable, dataset: FormerDataset, where: str, values: Values, run_tasks: RunTasks
 ) -> DatasetScan:
-    """One whose removal was interrupted counts as holding the rows: its files may not all be gone."""
+    """Scans a retired dataset. A dataset whose removal was interrupted counts as holding the rows, because files of it
+    may remain."""
     location = dataset_uri(table.root, dataset.location)
     try:
         return scan_dataset(dataset.number, location, where, values, run_tasks=run_tasks)
@@ -141,7 +142,8 @@ def _assembled(
 
 
 def _savepoints(state: TableState, scans: Sequence[DatasetScan]) -> Iterator[Savepoint]:
-    """Savepoints whose versions hold rows; those of a replaced dataset that goes as a whole are among them."""
+    """Returns the savepoints whose versions hold rows, including those of a replaced dataset that is removed as a
+    whole."""
     current, holding = state.dataset, {each.number: each.holding for each in scans}
     now = time.time() * 1000
     for each in state.savepoints.values():

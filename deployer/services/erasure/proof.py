@@ -1,4 +1,4 @@
-"""The proof of an erasure: what is left is read again, and every file is searched for values of the rows."""
+"""The proof of an erasure: the remaining data is read again, and every file is searched for values of the rows."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
 STATE = "_state"  #: the folder of the state store below the root
-#: Other folders of deployer's own below the root, which texts of rows may have come into, such as logs of jobs.
+#: deployer's other folders below the root that may contain texts of rows, such as logs of jobs
 OTHERS = ("_jobs", "_runs", "_uploads", "_job-logs", "__manifest")
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
-    """The numbers of searched files and values; the files `found` have one, relative to the root."""
+class SearchFigures:
+    """The numbers of searched files and values. `found` are the files with a value, relative to the root."""
 
     files: int
     values: int
@@ -40,8 +40,8 @@ class Searched:
 
 def proven(
     table: OpenTable, where: str, values: Values, on_progress: OnProgress, run_tasks: RunTasks
-) -> tuple[ErasurePlan, Searched]:
-    """Returns what is left of the rows: every file is read again, and searched for values that no other row has."""
+) -> tuple[ErasurePlan, SearchFigures]:
+    """Returns the remains of the rows: every file is read again, and searched for values that no other row has."""
     on_progress(Progress("reading what is left", 0, None, "versions"))
     left = plan_erasure(table, where, Values(values.columns), run_tasks)
     on_progress(Progress("searching files", 0, None, "files"))
@@ -55,7 +55,7 @@ def proven(
 
 
 def _only_theirs(table: OpenTable, dataset: LanceDataset, values: Values, run_tasks: RunTasks) -> frozenset[bytes]:
-    """Returns the values that no row which stays has."""
+    """Returns the values that no remaining row has."""
     there = {name: frozenset(found) for name, found in values.found.items() if name in dataset.schema.names and found}
     done = run_tasks(dataset, list(staying_tasks(table.location, dataset, there)))
     if error := first_error(done):
@@ -66,7 +66,7 @@ def _only_theirs(table: OpenTable, dataset: LanceDataset, values: Values, run_ta
     return frozenset(left)
 
 
-def _searched(table: OpenTable, dataset: LanceDataset, sought: frozenset[bytes], run_tasks: RunTasks) -> Searched:
+def _searched(table: OpenTable, dataset: LanceDataset, sought: frozenset[bytes], run_tasks: RunTasks) -> SearchFigures:
     """Searches for at most SEARCHED of the values, evenly chosen."""
     every = sorted(sought)
     chosen = frozenset(every[:: -(-len(every) // SEARCHED)] if len(every) > SEARCHED else every)
@@ -87,7 +87,7 @@ def _searched(table: OpenTable, dataset: LanceDataset, sought: frozenset[bytes],
         raise error
     having = tuple(f"{folder}/{path}" for (folder, _), each in zip(groups, done, strict=False) for path in each.paths)
     notes = tuple(f"{each} has a value of the rows: {_remedy(each, table.state)}" for each in having)
-    return Searched(files, len(chosen), having, notes)
+    return SearchFigures(files, len(chosen), having, notes)
 
 
 def _folders(table: OpenTable) -> Iterator[str]:
@@ -97,7 +97,7 @@ def _folders(table: OpenTable) -> Iterator[str]:
 
 
 def _is_of(table: OpenTable, path: str) -> bool:
-    """Returns whether a file of the state store has something of this table: its snapshots, and the database of all."""
+    """Returns whether a file of the state store has data of this table: its snapshots, and the common database."""
     return not path.startswith("snapshots/") or table.entry.table_id in path
 
 

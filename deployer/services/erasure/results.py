@@ -1,4 +1,4 @@
-"""The plan and the result of an erasure, and what it could not reach."""
+"""The plan and the result of an erasure, including places that it could not reach."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ class ErasurePlan:
     """The places that hold the rows now. `rows` are those that the newest version shows; `stored_rows` the most that
     one version has in its files, hidden ones included.
 
-    `savepoints` and `tags` (of other programs) go with versions that hold the rows; `datasets` are replaced ones that
-    go as a whole. `indexes` are rebuilt. `unreached` is what others need at the moment, with what to do.
+    `savepoints` and `tags` (of other programs) are removed with versions that hold the rows; `datasets` are replaced
+    ones that are removed as a whole. `indexes` are rebuilt. `unreached` are places that others need at the moment, with
+    what to do.
     """
 
     table: str
@@ -42,12 +43,12 @@ class ErasurePlan:
 
 @dataclass(frozen=True, slots=True)
 class ErasureResult:
-    """The result of an erasure: `rows` deleted from the newest version, and what went or was rebuilt beside it.
+    """The result of an erasure:
 
-    `history`: states of the past were removed from the table's log, since they had keys of the rows. The proof:
-    `versions_read` versions were read and hold `rows_left` of the rows; `files_searched` files below the root were
-    searched for `values` text and binary values, and `files_with_values` have one. `unreached` is what could not be
-    erased, each with what to do.
+    `rows` deleted from the newest version, and the removed and rebuilt parts. `history`: past states were removed from
+    the table's log, because they had keys of the rows. The proof: `versions_read` versions were read and hold
+    `rows_left` of the rows; `files_searched` files below the root were searched for `values` text and binary values,
+    and `files_with_values` have one. `unreached` are places that could not be erased, each with what to do.
     """
 
     table: str
@@ -68,7 +69,7 @@ class ErasureResult:
 
     @property
     def is_proven(self) -> bool:
-        """Returns whether nothing of the rows was found afterwards, and nothing is left to be reached."""
+        """Returns whether no remains of the rows were found, and every place was reached."""
         return not (self.rows_left or self.files_with_values or self.unreached)
 
     def as_json(self) -> dict[str, JSON]:

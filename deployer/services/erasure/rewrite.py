@@ -1,4 +1,4 @@
-"""Writes files of the newest version again that hold erased rows, and nothing else."""
+"""Rewrites files of the newest version that hold erased rows, and no other files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def rewrite_files(
     engine: Engine,
     session: Callable[[], SparkSession],
 ) -> int:
-    """Writes each fragment again that has one of these data files, without its deleted rows; returns how many.
+    """Rewrites each fragment with one of these data files, without its deleted rows; returns the number of fragments.
 
     Raises Conflict where others change these fragments again and again.
     """

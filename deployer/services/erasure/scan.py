@@ -1,5 +1,4 @@
-"""The parts of a dataset that hold rows of a condition: data files by reading them, rows that are deleted in them
-included."""
+"""The parts of a dataset that hold rows of a condition, found by reading the data files, including deleted rows."""
 
 from __future__ import annotations
 
@@ -17,15 +16,15 @@ from deployer.tables.rows.tasks import TASK_ROWS, RunTasks, first_error, run_her
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
-SEARCHED = 200  #: values that files are searched for
+SEARCHED = 200  #: at most this many values are searched for in files
 CHUNK = 64 * 2**20  #: bytes of a file on a disk that are in memory at once
 
 
 @dataclass(frozen=True, slots=True)
 class VersionFiles:
     """The files that a version refers to: data files, and parts of indexes. `rows` are those of the condition in its
-    data files, deleted ones included; None where the version lacks a column of the condition, and no other version
-    tells."""
+    data files, deleted ones included; None where the version lacks a column of the condition, and no other version has
+    the answer."""
 
     version: int
     rows: int | None
@@ -42,7 +41,7 @@ class DatasetScan:
     versions: tuple[VersionFiles, ...] = ()
     holding: frozenset[int] = frozenset()
     files: frozenset[str] = frozenset()  #: data files that hold rows of the condition
-    unknown: frozenset[int] = frozenset()  #: those of `holding` of which it is unknown
+    unknown: frozenset[int] = frozenset()  #: those of `holding` for which this is unknown
 
     @property
     def rows(self) -> int:
@@ -58,9 +57,9 @@ def scan_dataset(
     sought: frozenset[bytes] = frozenset(),
     run_tasks: RunTasks = run_here,
 ) -> DatasetScan:
-    """Looks through all versions of a dataset; each data file is read once, however many versions have it.
+    """Searches all versions of a dataset; each data file is read once, even if many versions have it.
 
-    `values` get those of the rows that are found. A version whose manifest or transaction has one of these or of the
+    `values` collects values of the found rows. A version whose manifest or transaction contains one of these or of the
     `sought` bytes, such as in the predicate of a deletion, holds them too. `run_tasks` reads the files elsewhere.
     """
     newest = open_dataset(location)
@@ -104,8 +103,8 @@ def _count(
     unread: Mapping[tuple[str, ...], tuple[int, int, int]],
     run_tasks: RunTasks,
 ) -> None:
-    """Puts the rows of the condition in data files into `values`. `unread` has a version, a fragment of it
-    with these files, and how many rows they have."""
+    """Collects the values of the condition's rows in data files in `values`. `unread` has a version, a fragment of it
+    with these files, and their number of rows."""
     groups: list[list[tuple[tuple[str, ...], int]]] = []
     tasks: list[CountTask] = []
     for files, (version, fragment_id, rows) in unread.items():
@@ -123,8 +122,8 @@ def _count(
 
 
 def _resolved(counts: Mapping[tuple[str, ...], int | None]) -> dict[tuple[str, ...], int | None]:
-    """Returns files whose own version lacks a column of the condition, by a later version that has the column and the
-    files."""
+    """Returns the counts of files whose own version lacks a column of the condition, from a later version that has the
+    column and the files."""
     known = [(frozenset(files), rows) for files, rows in counts.items() if rows is not None]
     return {
         files: next((n for other, n in known if other >= {*files}), None) if rows is None and files else rows or 0
@@ -166,7 +165,7 @@ def has_any(data: bytes, sought: frozenset[bytes]) -> bool:
 
 
 def file_has_any(location: str, path: str, sought: frozenset[bytes]) -> bool:
-    """Returns whether one of the byte strings is in a file below a folder, a path or URI. One that is gone has none."""
+    """Returns whether one of the byte strings is in a file below a folder, a path or URI. A missing file has none."""
     try:
         if "://" in location:
             return has_any(objects_at(location).get(path), sought)
@@ -176,7 +175,7 @@ def file_has_any(location: str, path: str, sought: frozenset[bytes]) -> bool:
 
 
 def _parts(path: Path, longest: int) -> Iterator[bytes]:
-    """Yields the content in parts, of which each begins with the end of the one before."""
+    """Yields the content in parts. Each part begins with the end of the previous one."""
     with path.open("rb") as file:
         before = b""
         while part := file.read(CHUNK):

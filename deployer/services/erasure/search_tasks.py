@@ -1,4 +1,4 @@
-"""Parts of the proof of an erasure, which any process can do: Spark's tasks and this process do the same."""
+"""Parts of the proof of an erasure, which Spark's tasks and this process run in the same way."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from deployer.tables.rows.tasks import TASK_ROWS
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
-TASK_BYTES = 256 * 2**20  #: of files that one task searches, unless one file has more
+TASK_BYTES = 256 * 2**20  #: bytes of the files of one task, unless one file is larger
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class SearchDone:
 
 @dataclass(frozen=True, slots=True)
 class StayingTask:
-    """Looks which values rows of some fragments have. `values` are those to look for, by column."""
+    """Finds which of the `values` rows of some fragments have, by column."""
 
     location: str
     version: int
@@ -61,7 +61,7 @@ class StayingTask:
     rows: int
 
     def done(self, dataset: LanceDataset) -> StayingDone:
-        """Returns those that a row has that is not deleted; `dataset` is open at `version`."""
+        """Returns the values that live rows have; `dataset` is open at `version`."""
         try:
             return StayingDone({name: self._kept(dataset, name, found) for name, found in self.values.items()})
         except DeployerError as error:
@@ -92,7 +92,7 @@ class StayingDone:
 def staying_tasks(
     location: str, dataset: LanceDataset, values: Mapping[str, frozenset[bytes]]
 ) -> Iterator[StayingTask]:
-    """Yields tasks that look for the values in all fragments."""
+    """Yields tasks that search for the values in all fragments."""
     ids, rows = list[int](), 0
     for fragment in dataset.get_fragments() if values else ():
         ids.append(fragment.fragment_id)

@@ -1,4 +1,4 @@
-"""The kinds of services: what each one does, one package or module per kind.
+"""The kinds of services, with one package or module for each kind.
 
 The rest of `deployer.services`, `deployer.app`, `deployer.cli` and `deployer.table` may import it.
 """

@@ -1,4 +1,4 @@
-"""CLEAN: removes old versions of a table by age and number, and what nothing needs."""
+"""CLEAN: removes old versions of a table by age and number, and unneeded files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from deployer.tables.open_table import OpenTable, ReadTable, open_entry
 
 @dataclass(frozen=True, slots=True)
 class CleanOptions:
-    """Versions older than `older_than` are removed, except the newest `keep_versions`."""
+    """The options of CLEAN. It removes versions older than `older_than`, except the newest `keep_versions`."""
 
     older_than: dt.timedelta = dt.timedelta(days=7)
     keep_versions: int = 1
@@ -61,7 +61,8 @@ class StorageUse:
 
 @dataclass(frozen=True, slots=True)
 class CleanResult:
-    """The result of a run. SKIPPED: there was nothing to remove. In a dry run, `removed` is what it would remove."""
+    """The result of a run. SKIPPED: there was nothing to remove. In a dry run, `removed` counts what a run would
+    remove."""
 
     table: str
     run_id: str
@@ -94,10 +95,10 @@ def clean(
     now: float | None = None,
     grace: dt.timedelta = GRACE,
 ) -> CleanResult:
-    """Removes old versions and unneeded files of one table. A run that is stopped has removed a part of them.
+    """Removes old versions and unneeded files of one table.
 
-    Files that no version has go once they are older than `grace`, whatever the options: a load may commit younger ones
-    yet. `now` is in seconds since 1970.
+    A stopped run has removed a part of them. Files that no version has are removed when they are older than `grace`,
+    whatever the options: a load may still commit younger ones. `now` is in seconds since 1970.
     """
     started = time.monotonic()
     on_progress(Progress("listing versions and files", 0, None, "files"))

@@ -69,7 +69,7 @@ def version_point(table: OpenTable, at: str) -> RestorePoint:
 
 
 @dataclass(frozen=True, slots=True)
-class _Recorded:
+class _LoggedVersion:
     """The state of the log at one of its entries: the newest version of a dataset. `at` (ms) is the time of the
     entry."""
 
@@ -78,7 +78,7 @@ class _Recorded:
     at: int
 
 
-def _recorded_versions(table: ReadTable, number: int) -> Iterator[_Recorded]:
+def _recorded_versions(table: ReadTable, number: int) -> Iterator[_LoggedVersion]:
     """Yields the state of the log at each entry from the time when dataset `number` was the table's."""
     entries = table.store.log(table.entry.table_id)
     dataset = newest = 0
@@ -86,7 +86,7 @@ def _recorded_versions(table: ReadTable, number: int) -> Iterator[_Recorded]:
         first = table.store.table(table.entry.table_id, at=entries[0].version - 1)
         dataset, newest = first.dataset, first.lance_version
         if dataset == number:
-            yield _Recorded(newest, first.version, first.at)
+            yield _LoggedVersion(newest, first.version, first.at)
     for entry in entries:
         for update in entry.updates:
             if isinstance(update, CreateTable):
@@ -96,4 +96,4 @@ def _recorded_versions(table: ReadTable, number: int) -> Iterator[_Recorded]:
             else:
                 newest = max(newest, getattr(update, "lance_version", 0) or 0)
         if dataset == number and newest:
-            yield _Recorded(newest, entry.version, entry.at)
+            yield _LoggedVersion(newest, entry.version, entry.at)

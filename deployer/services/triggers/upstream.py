@@ -10,7 +10,7 @@ from deployer.errors import DeployerError
 from deployer.state.model.entities import TableState
 from deployer.state.reader import StateReader
 from deployer.state.snapshots.history import Time
-from deployer.views.definition import Reflected, view_definition
+from deployer.views.definition import ReflectedInputs, view_definition
 from deployer.views.refresh.record import reflected
 
 
@@ -62,7 +62,7 @@ def source_ids(state: TableState) -> tuple[str, ...]:
     return () if record is None else tuple(each.table_id for each in record.sources)
 
 
-def written_since(record: Reflected, states: Mapping[str, TableState]) -> Written:
+def written_since(record: ReflectedInputs, states: Mapping[str, TableState]) -> Written:
     """Returns what was written to the sources, in these states, that the record does not reflect.
 
     Commits that only rearrange rows count as commits and not as rows.

@@ -82,8 +82,8 @@ class ChangesReader(DataSourceReader):
 class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads the changes of a table as a stream. An offset is a version, and the id of the table.
 
-    Spark keeps the end of each batch in the checkpoint before it is planned, so a batch that is repeated has the same
-    commits. Releases before 4.2 do not say where the next batch begins; this object knows the end of the last.
+    Spark stores the end of each batch in the checkpoint before the batch is planned, so a repeated batch has the same
+    commits. Releases before 4.2 do not pass the beginning of the next batch; this object keeps the end of the last one.
     """
 
     def __init__(self, source: FeedSource, columns: Sequence[Column]) -> None:
@@ -94,7 +94,7 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @reports_errors
     def initialOffset(self) -> Offset:  # noqa: N802 (Spark's name)
-        """Returns where a new query begins: before all rows of the newest version, or after the version `since`."""
+        """Returns the beginning of a new query: before all rows of the newest version, or after the version `since`."""
         with opened_feed(self._source) as feed:
             return self._initial(feed)
 
@@ -111,7 +111,7 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return begin if until == since else self._offset(until)
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802 (Spark's name)
-        """Returns the option `max_versions` as Spark's limit of files, which it hands to `latestOffset`."""
+        """Returns the option `max_versions` as Spark's limit of files, which Spark passes to `latestOffset`."""
         most = self._source.options.max_versions
         return ReadAllAvailable() if most is None else ReadMaxFiles(most)
 
@@ -123,7 +123,8 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @reports_errors
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """Returns the tasks of one batch. Spark also calls it with an empty range, to say where a query resumes."""
+        """Returns the tasks of one batch. Spark also calls it with an empty range, for the position where a query
+        resumes."""
         self._last = end
         since, until = self._position(start), self._position(end)
         if since == until:
@@ -137,11 +138,12 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _rows(self._source, self._columns, partition)
 
     def commit(self, end: Offset) -> None:
-        """Remembers how far the query is."""
+        """Remembers the position of the query."""
         self._last = end
 
     def _most(self, limit: Any) -> int | None:
-        """Returns how many versions a batch may have: what Spark says, where its release does, else the option."""
+        """Returns the largest number of versions in a batch: Spark's value if its release passes one, otherwise the
+        option."""
         if HAS_LIMITS and isinstance(limit, ReadAllAvailable):
             return None
         if HAS_LIMITS and isinstance(limit, ReadMaxFiles):
@@ -167,7 +169,7 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class RefusedStream(DataSourceStreamReader):
-    """The reader of a stream that cannot be read: it raises the reason as soon as Spark asks for anything."""
+    """The reader of a stream that cannot be read: every call of Spark raises the reason."""
 
     def __init__(self, reason: DeployerError) -> None:
         self._reason = reason
@@ -194,7 +196,7 @@ class RefusedStream(DataSourceStreamReader):
 
 
 def _end_of_batch(feed: OpenFeed, since: Position, most: int | None, target: Position | None) -> Position:
-    """Returns the version that a batch after `since` ends with: at most `most` versions on, none beyond `target`."""
+    """Returns the last version of a batch after `since`: at most `most` versions later, and not after `target`."""
     line = feed.line
     newest = target or line.newest
     if since == BEFORE_SNAPSHOT:
@@ -203,7 +205,7 @@ def _end_of_batch(feed: OpenFeed, since: Position, most: int | None, target: Pos
         return since
     number = line.place_of(since)
     segment, last = line.segments[number], line.place_of(newest)
-    if since.version >= segment.last and number < last:  # what the swap changed is the first of the next dataset
+    if since.version >= segment.last and number < last:  # the change of the swap is the first of the next dataset
         segment, number, since = line.segments[number + 1], number + 1, Position(0, line.segments[number + 1].first - 1)
     end = newest.version if number == last else segment.last
     version = end if most is None else min(end, since.version + most)

@@ -1,4 +1,4 @@
-"""The changes of a table as Spark reads them: which, and the tasks that do."""
+"""The changes of a table that Spark reads, and the tasks that read them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BEFORE_SNAPSHOT = Position(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class FeedSource:
-    """The changes of one table, as the processes of a query know them. `columns` are those of the feed."""
+    """The changes of one table, in the form for the processes of a query. `columns` are those of the feed."""
 
     options: ReadOptions
     name: str
@@ -50,7 +50,7 @@ class FeedSource:
 
 @dataclass(frozen=True, slots=True)
 class FeedTask:
-    """The input of one task: commits, each with the part of it that is read (None: all)."""
+    """The input of one task: commits, each with the part to read (None: all)."""
 
     reading: Reading
     commits: tuple[tuple[Commit, Selection | None], ...]
@@ -63,9 +63,9 @@ class FeedTask:
 
 
 def feed_source(options: ReadOptions) -> FeedSource:
-    """Opens the table whose changes the options ask for.
+    """Opens the table whose changes the options request.
 
-    Raises InvalidInput for options that do not fit the table, NotFound for a table that is not there.
+    Raises InvalidInput for options that do not fit the table, NotFound for a table that does not exist.
     """
     with _opened(options) as table:
         dataset = table.dataset()
@@ -78,7 +78,7 @@ def feed_source(options: ReadOptions) -> FeedSource:
 
 @contextmanager
 def _opened(options: ReadOptions, table_id: str = "") -> Iterator[ReadTable]:
-    """Yields the table, by its id where that is known, opened to be changed where a lease is wanted."""
+    """Yields the table, by its id where that is known. It is opened for writing where a lease is requested."""
     with closing(open_reader(options.root) if options.lease is None else open_store(options.root)) as store:
         tables = store.instance().tables
         if not table_id:
@@ -109,7 +109,7 @@ class OpenFeed:
         return position_of(self.table, self.line, at, option)
 
     def hold(self, position: Position) -> None:
-        """Keeps all versions from this one on from CLEAN, for as long as the option `lease` says."""
+        """Protects this version and all later ones from CLEAN, for the time of the option `lease`."""
         hold_for, table = self.source.options.lease, self.table
         if hold_for is None or not isinstance(table, OpenTable) or not position.dataset:
             return
@@ -118,13 +118,13 @@ class OpenFeed:
             return
         try:
             recorded = version_point(table, f"{dataset}:{version}").state_version
-        except (Refused, NotFound):  # it was removed: the reading itself reports that
+        except (Refused, NotFound):  # it was removed: the read itself reports that
             return
         hold_changes(table, PastVersion(dataset, version, recorded), hold_for)
 
     def tasks(self, since: Position, until: Position) -> list[FeedTask]:
-        """Returns the tasks that read the changes after `since` and up to `until`. Raises NotFound where a version that
-        is needed was removed."""
+        """Returns the tasks that read the changes after `since` and up to `until`. Raises NotFound where a needed
+        version was removed."""
         commits = commits_of(self.table, self.line, self.source.options.columns)
         found = [commits.snapshot(until)] if since == BEFORE_SNAPSHOT else list(commits.between(since, until))
         return tasks_of(self.source.reading, found, self.source.options.partition_size)
@@ -132,7 +132,7 @@ class OpenFeed:
 
 @contextmanager
 def opened_feed(source: FeedSource) -> Iterator[OpenFeed]:
-    """Yields the table of the source as it is now. Raises NotFound when it was deleted."""
+    """Yields the current table of the source. Raises NotFound when it was deleted."""
     with _opened(source.options, source.table_id) as table:
         yield OpenFeed(source, table, timeline(table))
 
@@ -159,7 +159,7 @@ def tasks_of(reading: Reading, commits: Sequence[Commit], size: int | None = Non
 
 
 def _parts(whole: Selection, wanted: int) -> Iterator[Selection]:
-    """Yields the pieces of a commit in parts of about so many bytes."""
+    """Yields the pieces of a commit in parts of about this many bytes."""
     held: list[tuple[int, Piece]] = []
     size = 0
     sides = (whole.took, whole.put, whole.written)

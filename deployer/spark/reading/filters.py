@@ -1,6 +1,7 @@
-"""Filters that Spark passes, as conditions of Lance. Spark judges every row again, so a condition may let more through.
+"""Converts filters of Spark to conditions of Lance.
 
-Columns of floating point are left to Spark: it holds NaN equal to itself and 0.0 to -0.0, which Lance does not.
+Spark filters every row again, so a condition may return more rows. Filters on floating-point columns are not converted:
+for Spark, NaN equals itself and 0.0 equals -0.0; for Lance they do not.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ _OPERATORS = {
     "LessThan": "<",
     "LessThanOrEqual": "<=",
 }
-MOST_VALUES = 1000  #: of an `IN`; with more, taking the condition apart takes longer than it saves
+MOST_VALUES = 1000  #: values of an `IN`; with more, parsing the condition takes longer than it saves
 
 
 def conditions(filters: Iterable[Any], schema: pa.Schema, *, truncates: bool = False) -> Iterator[str]:
-    """SQL conditions that hold wherever the filters hold, which are `pyspark.sql.datasource.Filter`s.
+    """Returns SQL conditions that are true for all rows that pass the filters (`pyspark.sql.datasource.Filter`s).
 
-    `schema` is the table's; `truncates`: Spark sees times without the digits below a microsecond. Filters without such
-    a condition are left out.
+    `schema` is the table's schema. `truncates`: Spark gets times without the digits below a microsecond. Filters
+    without such a condition are left out.
     """
     for each in filters:
         path: tuple[str, ...] = getattr(each, "attribute", ())
@@ -75,7 +76,8 @@ def _literal(field: pa.Field, value: Any) -> str | None:
 
 
 def _starting(name: str, field: pa.Field, prefix: str) -> str | None:
-    """Returns the range of texts with the prefix, which files are chosen by; open above unless it ends in ASCII."""
+    """Returns the range of texts with the prefix, by which files are chosen; it has no upper bound unless the prefix
+    ends in ASCII."""
     low = _literal(field, prefix)
     if not prefix or low is None:
         return None

@@ -1,4 +1,4 @@
-"""The division of a reading's fragments among tasks: in the order of leaves and keys, of equal bytes."""
+"""The division of fragments among tasks: in the order of leaves and keys, with equal bytes."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from deployer.tables.read.scan_plan import ScanPlan
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
-LEAST_BYTES = 32 << 20  #: of a task: starting one takes about as long as reading a tenth of it
+LEAST_BYTES = 32 << 20  #: bytes of a task: its start takes about as long as reading a tenth of them
 MOST_BYTES = 128 << 20
-TASKS = 64  #: that a reading is divided into, within these limits
+TASKS = 64  #: number of tasks of a read, within these limits
 BATCH_BYTES = 16 << 20  #: of one Arrow batch, by the average size of a row in files
 MOST_BATCH_ROWS = 32_768
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A fragment, or a part of one: `rows` rows from `offset`; `rows` is None for all that follow."""
+    """A fragment, or a part of one: `rows` rows from `offset`; `rows` is None for all later rows."""
 
     fragment_id: int
     bytes: int
@@ -74,11 +74,11 @@ class TaskPlan:
 def task_plans(
     plan: ScanPlan, files: Sequence[File], leaves: Sequence[str], size: int | None = None, most: int = TASKS
 ) -> list[TaskPlan]:
-    """Returns the tasks of a reading: neighbouring fragments, so that each task has a range of keys, of about `size`
-    bytes; by default, `most` tasks, as far as each has between `LEAST_BYTES` and `MOST_BYTES`.
+    """Returns the tasks of a read. Each task has neighbouring fragments, and so a range of keys, of about `size` bytes.
+    The default is `most` tasks, if each then has between `LEAST_BYTES` and `MOST_BYTES`.
 
     `files` are those of the version, and `leaves` the ids of its leaves in their order. A plan without conditions may
-    divide a large fragment. There is one task at least, which may have nothing to read.
+    divide a large fragment. There is at least one task, which may be empty.
     """
     places = {leaf: place for place, leaf in enumerate(leaves)}
     chosen = frozenset(plan.fragments)
@@ -122,7 +122,7 @@ def _groups(pieces: Sequence[Piece], count: int) -> list[list[Piece]]:
 
 
 def files_of(dataset: LanceDataset) -> list[File]:
-    """Returns the fragments of a version that the table's state does not have any more."""
+    """Returns the fragments of a version that the table's state no longer has."""
     return [File(each.fragment_id, None, each.rows, each.bytes) for each in fragments_of(dataset).values()]
 
 

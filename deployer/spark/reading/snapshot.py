@@ -27,10 +27,10 @@ from deployer.tables.read.table import Table, open_table
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Version `lance_version` of dataset number `dataset` of a table. `columns` are those that it has.
+    """Version `lance_version` of dataset number `dataset` of a table. `columns` are its columns.
 
-    `state_version` is of the table's log when the version was its newest; None where the log does not have it any more.
-    `without` are fragments whose rows do not count (see `ReadTable`).
+    `state_version` is the version of the table's log at which this version was the newest; None where the log no longer
+    has it. `without` are fragments whose rows do not count (see `ReadTable`).
     """
 
     root: str
@@ -48,9 +48,8 @@ class Snapshot:
 
 
 def take_snapshot(options: ReadOptions) -> Snapshot:
-    """Opens the version that the options name, else the newest, and a shared lease that protects it from CLEAN.
-
-    Raises InvalidInput for options that do not fit the table, NotFound for a table or version that is not there.
+    """Opens the version that the options name, otherwise the newest, with a shared lease that protects it from CLEAN.
+    Raises InvalidInput for options that do not fit the table, NotFound for a missing table or version.
     """
     with _opened(options) as opened:
         state, at = opened.state, options.at
@@ -109,10 +108,9 @@ def selected(columns: Sequence[Column], names: Sequence[str] | None, address: st
 def tasks(
     snapshot: Snapshot, options: ReadOptions, columns: Sequence[str], conditions: Sequence[str], most: int = TASKS
 ) -> list[TaskPlan]:
-    """Returns what the tasks of one query read: rows of the options that also hold the SQL `conditions`. `most` is as
-    in `task_plans`.
+    """Returns the plans for the tasks of one query: rows of the options for which the SQL `conditions` are true.
 
-    Extends the lease. Raises NotFound when the version is gone.
+    `most` is as in `task_plans`. Extends the lease. Raises NotFound when the version no longer exists.
     """
     with closing(open_reader(options.root) if options.lease is None else open_store(options.root)) as store:
         opened = _opened_then(store, snapshot, options)
@@ -139,13 +137,14 @@ def scan_plan(table: Table, snapshot: Snapshot, options: ReadOptions, columns: S
 
 
 def _hold(opened: ReadTable, snapshot: Snapshot, options: ReadOptions) -> None:
-    """Holds a lease on the snapshot, where one is wanted and the log still has its version."""
+    """Holds a lease on the snapshot, if one is requested and the log still has its version."""
     if options.lease is not None and snapshot.state_version is not None and isinstance(opened, OpenTable):
         hold_past(opened, PastVersion(snapshot.dataset, snapshot.lance_version, snapshot.state_version), options.lease)
 
 
 def _recorded_at(opened: ReadTable, dataset: int, version: int) -> int | None:
-    """Returns the version of the table's log that recorded a version of a dataset; None where it is not there."""
+    """Returns the version of the table's log that recorded a version of a dataset; None where the log does not have
+    it."""
     if not isinstance(opened, OpenTable):
         return None
     try:
@@ -159,8 +158,8 @@ def _is_of(opened: ReadTable, snapshot: Snapshot) -> bool:
 
 
 def _opened_then(store: StateReader, snapshot: Snapshot, options: ReadOptions) -> ReadTable:
-    """Returns the table as it was when the snapshot was its newest version; as it is, where the log does not reach back
-    so far."""
+    """Returns the table's state when the snapshot was its newest version; its current state where the log does not
+    reach back that far."""
     entry = store.instance().tables.get(snapshot.table_id)
     if entry is None or entry.status != "active":
         raise NotFound(f"the table {snapshot.name} was deleted since it was loaded", remedy="load another one")

@@ -1,7 +1,7 @@
-"""Writes of DataFrames and streams: a plan made on the driver, tasks that write files, and one commit on the driver.
+"""Writes of DataFrames and streams: the driver makes a plan, tasks write files, and the driver commits once.
 
-Tasks check, sort and write their rows, each leaf apart, and note every file that is there (`file_notes`). Only files
-that messages of successful tasks name are committed; all others that were noted are removed.
+Tasks check, sort and write the rows of each leaf separately, and note every written file (`file_notes`). Only files in
+the messages of successful tasks are committed; all other noted files are removed.
 
 `deployer.spark.source` may import it.
 """

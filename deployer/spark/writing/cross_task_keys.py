@@ -1,4 +1,4 @@
-"""Unique keys of rows that different tasks wrote: each task has compared its own rows with the table's alone."""
+"""Unique keys of rows that different tasks wrote: each task has compared its rows only with the table's rows."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from deployer.tables.ingest.readers.splits import SplitReport
 from deployer.tables.ingest.rows.bad_rows import BadRows, Problem
 from deployer.tables.ingest.rows.kept_rows import fields_of
 
-BETWEEN = -1  #: the number of what is reported of rows of several tasks
+BETWEEN = -1  #: the number of the report about rows of several tasks
 
 
 def without_repeated(plan: WritePlan, messages: Sequence[TaskMessage]) -> list[TaskMessage]:
-    """Returns the messages without rows whose key a task before has, which are the duplicates of one more message.
+    """Returns the messages without rows whose key an earlier task has; one more message has these duplicates.
 
-    Files that have such rows are written again, unless the duplicates refuse the write. Nothing is read of files whose
-    ranges of keys meet no other's.
+    Files with such rows are rewritten, unless duplicates refuse the write. Files whose key ranges do not overlap others
+    are not read.
     """
     ordered = sorted(messages, key=lambda each: each.number)
     if plan.unique is None:
@@ -55,8 +55,8 @@ def without_repeated(plan: WritePlan, messages: Sequence[TaskMessage]) -> list[T
 
 
 def refuse_repeated(plan: WritePlan, written: Sequence[WrittenFragment]) -> None:
-    """Raises Refused, with examples, where two rows of the files have one row key. Holds the keys of files whose ranges
-    meet, and of one group of such files at a time."""
+    """Raises Refused, with examples, where two rows of the files have the same row key. Only keys of one group of
+    overlapping files are in memory at a time."""
     names = list(plan.layout.row_keys)
     repeated, examples = 0, list[str]()
     for group in meeting(written):
@@ -79,8 +79,7 @@ def refuse_repeated(plan: WritePlan, written: Sequence[WrittenFragment]) -> None
 
 @dataclass(slots=True)
 class _Comparison:
-    """The duplicates that were found so far, and the files that take the place of others; `of_task` has the number of
-    the task of each file."""
+    """The duplicates found so far, and the files that replace others; `of_task` has the number of each file's task."""
 
     plan: WritePlan
     of_task: Mapping[str, int]
@@ -88,7 +87,7 @@ class _Comparison:
     replaced: dict[str, Sequence[WrittenFragment]] = field(default_factory=dict)
 
     def compare(self, group: Sequence[WrittenFragment]) -> None:
-        """Compares the keys of files; of rows with one key that of the first file counts."""
+        """Compares the keys of files; for rows with the same key, the row in the first file counts."""
         layout = self.plan.layout
         keys = [pa.Table.from_batches([*read_written(layout, each, layout.row_keys, READ_ROWS)]) for each in group]
         repeats = KeySet(pa.concat_tables(keys).columns).repeats()
@@ -102,7 +101,8 @@ class _Comparison:
                     self.replaced[each.path] = _written_again(self.plan, each, places)
 
     def _duplicates(self, file: WrittenFragment, keys: pa.Table, places: np.ndarray) -> Duplicates:
-        """Rows are numbered as they are found: the numbers that they had in their task are not in the file."""
+        """Returns the duplicates. Rows are numbered in the order found, because files do not contain the numbers of
+        their task."""
         first, texts = self.found.rows + 1, describe_keys(keys)
         numbers = range(first, first + len(texts))
         examples = tuple(Example(BETWEEN, n, text) for n, text in zip(numbers[:SHOWN], texts[:SHOWN], strict=True))
@@ -134,7 +134,7 @@ def _rows_of(plan: WritePlan, file: WrittenFragment) -> pa.Table:
 
 
 def meeting(written: Sequence[WrittenFragment]) -> Iterator[list[WrittenFragment]]:
-    """Yields the files in groups: those of different groups have no key in common."""
+    """Yields the files in groups; files of different groups have no common key."""
     group = list[WrittenFragment]()
     highest = b""
     for each in sorted((each for each in written if each.keys is not None), key=lambda each: _span(each).min_key):

@@ -1,8 +1,8 @@
-"""Notes of the files that the tasks of a write have written, beside the data: what is not committed is removed by them.
+"""Notes of the files that the tasks of a write have written, beside the data.
 
-A task may be killed, or be one of two that do the same work, and then no message says what it wrote. So each attempt of
-a task notes its files one by one, as soon as they are there. What a driver leaves that is killed is found by the next
-attempt of the same batch of a stream, else by `deployer table gc`.
+By these notes, uncommitted files are removed. A task may be killed, or be one of two that do the same work; then no
+message lists its files. So each attempt of a task notes each file as soon as it exists. The files of a killed driver
+are found by the next attempt of the same batch of a stream, otherwise by `deployer table gc`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class AttemptNotes:
         if "://" in self.location:
             objects_at(self.location).put(note, data)
         else:
-            place = Path(self.location, note)  # not synced: if the machine fails, `table gc` removes what is left
+            place = Path(self.location, note)  # not synced: after a failure of the machine, `table gc` removes the rest
             place.parent.mkdir(exist_ok=True)
             beside = place.with_suffix(".new")
             beside.write_bytes(data)
@@ -56,7 +56,7 @@ class AttemptNotes:
 
 @dataclass(frozen=True, slots=True)
 class WriteNotes:
-    """The notes of all attempts of one write, as the driver sees them."""
+    """The notes of all attempts of one write, for the driver."""
 
     location: str
     scope: str
@@ -74,8 +74,8 @@ class WriteNotes:
         return [path for path in found if path.startswith(f"{WRITING}/{self.scope}.")]
 
     def remove_files(self, besides: Collection[str] = ()) -> None:
-        """Removes the noted files but for those that are committed, and the notes."""
-        with contextlib.suppress(OSError, DeployerError):  # `table gc` removes what is left
+        """Removes the notes and all noted files that are not committed."""
+        with contextlib.suppress(OSError, DeployerError):  # `table gc` removes the rest
             objects = objects_at(self.location)
             gone = []
             for path in self._paths():

@@ -1,4 +1,4 @@
-"""The driver half of a write once its tasks have ended: what they report is judged, and one commit is made, or none."""
+"""The driver's part of a write after its tasks have ended: it checks their reports, and makes one commit or none."""
 
 from __future__ import annotations
 
@@ -50,11 +50,10 @@ class Write:
         return WriteNotes(self.plan.location, self.plan.scope)
 
     def commit(self, messages: Sequence[TaskMessage]) -> Job | None:
-        """Commits the rows as one version, or nothing; with a job id that is done, nothing. Then removes the files of
-        attempts that did not count.
+        """Commits the rows as one version, or nothing; nothing for a completed job id.
 
-        Returns the job; None where no row was to be written. Raises Refused and InvalidInput for rows that cannot be
-        written, Conflict when the table was changed meanwhile.
+        Then removes the files of other attempts. Returns the job; None where there were no rows to write. Raises
+        Refused and InvalidInput for rows that cannot be written, Conflict when the table was changed meanwhile.
         """
         store = store_at(self.plan.options.root)
         entry = store.instance().tables.get(self.plan.table_id)
@@ -63,7 +62,7 @@ class Write:
         if known := find_job(store, self.plan.options.root, self.plan.table_id, self.job_id):
             self._remove_other_files(known)
             return known
-        # What commits looks for what Lance has and the log lacks; each look lists all versions.
+        # a commit searches for versions that the log lacks; each search lists all versions
         table = OpenTable(store, self.plan.options.root, entry, store.table(entry.table_id))
         loaded = self._admitted(table, messages)
         job, already_done = self._committed(table, loaded.written)
@@ -74,9 +73,9 @@ class Write:
         return job
 
     def _remove_other_files(self, job: Job) -> None:
-        """Removes the noted files that the job, which is done, did not commit: an earlier attempt of a batch that was
-        killed right after its commit noted its files, too. Leaves them to `table gc` where that is unknown any
-        more."""
+        """Removes the noted files that the completed job did not commit. An earlier attempt of a batch that was killed
+        right after its commit noted its files too. Where the job's files are no longer known, `table gc` removes the
+        rest."""
         with contextlib.suppress(DeployerError):
             found = metadata_at(open_dataset(self.plan.location), job.lance_version)
             own = [info for info in found if info.job_id == job.job_id]
@@ -84,7 +83,7 @@ class Write:
                 self.notes.remove_files({f"data/{each.path}" for info in own for each in info.files})
 
     def _committed(self, table: OpenTable, written: tuple[WrittenFragment, ...]) -> tuple[Job | None, bool]:
-        """Returns the job, None where nothing was to be written; and whether another run did it."""
+        """Returns the job (None where there was nothing to write), and whether another run did it."""
         options = self.plan.options
         if not written and options.mode != "overwrite":
             return None, False
@@ -120,8 +119,7 @@ class Write:
         return job, already_done
 
     def _admitted(self, table: OpenTable, messages: Sequence[TaskMessage]) -> LoadedFragments:
-        """Returns what is to be committed. Raises what refuses the write; bad rows are then set aside, or not at
-        all."""
+        """Returns the rows to commit. Raises the error that refuses the write. Bad rows are set aside."""
         plan, address = self.plan, self.plan.address
         for message in messages:
             if message.report.error is not None:
@@ -151,8 +149,8 @@ class Write:
         return loaded
 
     def abort(self) -> None:
-        """Removes all files of the write, unless they are committed, or may be: the process of the commit may have been
-        killed, or not know how it ended. Those of a commit that was begun and not made are left to `table gc`."""
+        """Removes all files of the write, unless they are or may be committed: the process of the commit may have been
+        killed, or may not know the outcome. `table gc` removes files of a commit that began and was not made."""
         store = store_at(self.plan.options.root)
         root, table_id = self.plan.options.root, self.plan.table_id
         if self.notes.has_begun_commit:
@@ -166,9 +164,9 @@ class Write:
         self.notes.remove_files()
 
     def run_services(self) -> None:
-        """Splits leaves that are too large now, brings indexes up to date and runs the services that are due.
+        """Splits leaves that became too large, updates indexes and runs due services.
 
-        The rows exist already: what fails of it is tried again after the next load.
+        The rows are committed already: a failure here is tried again after the next load.
         """
         options = self.plan.options
         with contextlib.suppress(DeployerError):

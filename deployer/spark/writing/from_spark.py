@@ -1,7 +1,7 @@
-"""Columns in the Arrow types that Spark gives, on their way back to the types of tables.
+"""Converts columns in Spark's Arrow types to the types of tables.
 
-What Spark has another type for is converted here: times of day, which are whole numbers of their unit, and decimals of
-more than 38 digits, which are text (`type_mapping`). All else that differs is converted and checked as in any load.
+This module converts types that Spark replaces: times of day, which are whole numbers of their unit, and decimals of
+more than 38 digits, which are text (`type_mapping`). All other differences are converted and checked as in any load.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from deployer.tables.ingest.rows.mapped_rows import fields_to_read, in_columns
 
 
 def source_rows(batch: pa.RecordBatch, first: int, table: pa.Schema, fields: FieldMap) -> SourceRows:
-    """Returns a batch of Spark's, whose rows are numbered from `first`, as rows with the table's columns, as far as it
-    has them."""
+    """Returns a batch of Spark as rows with those of the table's columns that it has. Rows are numbered from
+    `first`."""
     read = aligned(batch.select(fields_to_read(batch.schema.names, table, fields)))
     numbers = np.arange(first, first + batch.num_rows, dtype=np.int64)
     source = in_columns(SourceRows(read, numbers), table, fields)
@@ -53,8 +53,8 @@ def taken_schema(columns: pa.Schema, table: pa.Schema, fields: FieldMap) -> pa.S
 
 
 def taken_type(source: pa.DataType, target: pa.DataType) -> pa.DataType:
-    """Returns the type that Spark's values take for a column of the type `target`: their own where no value of Spark's
-    stands for one of another type."""
+    """Returns the type that Spark's values take for a column of the type `target`: their own type where Spark's type
+    does not replace another."""
     types = pa.types
     if types.is_time(target) and types.is_int64(source):
         return target
@@ -86,7 +86,7 @@ def _taken(values: Any, target: pa.DataType) -> Any:
 
 
 def aligned(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Returns the batch with its buffers where Lance can read them: it panics on decimals that are not at 16 bytes."""
+    """Returns the batch with aligned buffers: Lance panics on decimals that are not aligned to 16 bytes."""
     if not any("decimal" in str(field.type) for field in batch.schema):
         return batch
     buffers = (buffer for column in batch.columns for buffer in column.buffers() if buffer is not None)

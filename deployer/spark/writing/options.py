@@ -12,7 +12,7 @@ from deployer.spark.options import absolute_root
 from deployer.specs.yaml.suggestions import nearest
 from deployer.tables.ingest.rows.bad_rows import BadRowLimit
 
-#: What each option means, for its documentation. Letter case and underscores in names do not count.
+#: the meaning of each option, for its documentation; letter case and underscores in names do not count
 OPTIONS: Mapping[str, str] = {
     "root": "The lake: a path or `s3://bucket/prefix`. Required.",
     "path": "The table, `database.name`; the argument of `save` or `start`.",

@@ -1,4 +1,4 @@
-"""The plan of a write: all that its tasks need, made on the driver from the table as it is then."""
+"""The plan of a write: all that its tasks need. The driver makes it from the table's current state."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 class WritePlan:
     """A write into the table at `address`; small enough to be sent to tasks.
 
-    `schema` is the table's as it is recorded, `dataset` the number of its dataset and `version` the newest one of that.
-    `job_id` is None for a stream, whose batches have ids of their own. `scope` names the write among those under way.
-    `columns` are the rows' as Spark has them (IPC bytes). `is_done`: the job was done before.
+    `schema` is the table's recorded schema, `dataset` the number of its dataset and `version` the newest version of
+    that. `job_id` is None for a stream, whose batches have their own ids. `scope` is the name of the write among
+    concurrent ones. `columns` are Spark's columns of the rows (IPC bytes). `is_done`: the job was done before.
     """
 
     options: WriteOptions
@@ -59,7 +59,7 @@ class WritePlan:
         return self.layout.location
 
     def require_columns(self, table: OpenTable) -> None:
-        """Raises InvalidInput where the columns of the rows are not the table's any more."""
+        """Raises InvalidInput where the columns of the rows no longer fit the table."""
         columns = pa.ipc.read_schema(pa.py_buffer(self.columns))
         check_columns(table, self.options, columns, field_map(table.schema))
 
@@ -70,10 +70,10 @@ class WritePlan:
 
 
 def plan_write(options: WriteOptions, columns: pa.Schema, *, stream: bool = False) -> WritePlan:
-    """Plans a write of rows with these columns, as Spark has them.
+    """Plans a write of rows with these columns of Spark.
 
-    Raises InvalidInput, naming every column at once, where they cannot be the table's, and for options that do not fit
-    the table; NotFound for a table that is not there.
+    Raises InvalidInput, naming every wrong column at once, where they do not fit the table, and for options that do not
+    fit it; NotFound for a table that does not exist.
     """
     store = store_at(options.root)
     table = open_entry(store, options.root, find_entry(store.instance().tables.values(), options.table))

@@ -1,4 +1,4 @@
-"""Spark's rows as Arrow's batches, for releases of PySpark that give the batches of streams as rows alone."""
+"""Converts Spark's rows to Arrow batches, for releases of PySpark that pass the batches of streams only as rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Errors of loads as those of writes from Spark: remedies name options in place of those of `deployer ingest`."""
+"""Converts errors of loads to errors of writes from Spark: remedies name Spark's options instead of those of `deployer
+ingest`."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def in_words_of_spark(text: str) -> str:
 
 
 def reports_in_options(function: Callable[P, R]) -> Callable[P, R]:
-    """Words the errors of the function for users of Spark, which prints them without the calls that led to them."""
+    """Rewords the errors of the function for users of Spark, which prints them without a stack trace."""
 
     @wraps(function)
     def reporting(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -1,6 +1,6 @@
-"""State stores that stay open from one batch of a stream to the next: Spark keeps the processes of its drivers' halves.
+"""State stores that stay open from one batch of a stream to the next, because Spark keeps the driver's processes.
 
-An open store reads what was added to the logs since; one that is opened again reads them from the last snapshot on.
+An open store reads only new entries of the logs; a newly opened one reads all entries since the last snapshot.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from deployer.state import open_store
 from deployer.state.store import StateStore
 
-KEPT = 4  #: stores, of the roots that were written to last
+KEPT = 4  #: stores of the most recently written roots
 _Key = tuple[int, str, tuple[int, int] | None]
 _open: dict[_Key, StateStore] = {}
 
@@ -28,12 +28,12 @@ def store_at(root: str) -> StateStore:
                 former.close()
         _open[key] = open_store(root)
     else:
-        _open[key] = _open.pop(key)  # the last one is the one that was used last
+        _open[key] = _open.pop(key)  # the last one is the most recently used
     return _open[key]
 
 
 def _file_at(root: str) -> tuple[int, int] | None:
-    """Returns which file has the state of an instance on a disk."""
+    """Returns the identity of the file with an instance's state on a disk."""
     if "://" in root:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The task half of a write: rows as Spark has them become sorted files, those of each leaf apart."""
+"""The task's part of a write: it writes Spark's rows as sorted files, separately for each leaf."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ RUN_BYTES = 512 * 1024 * 1024  #: rows that a task sorts in memory at a time
 
 @dataclass
 class TaskMessage(WriterCommitMessage):
-    """The report of a task: its files, the report of its rows by the number of its partition, and rows with keys that
-    were there. `owner` is the stream that the rows are of; empty for other writes."""
+    """The report of a task: its files, the report of its rows by the number of its partition, and rows with existing
+    keys. `owner` is the stream that the rows are of; empty for other writes."""
 
     number: int
     report: SplitReport
@@ -42,9 +42,9 @@ class TaskMessage(WriterCommitMessage):
 
 
 def write_task(plan: WritePlan, batches: Iterable[pa.RecordBatch], number: int, owner: str = "") -> TaskMessage:
-    """Writes the good rows of the task `number`; an error of the rows is in the message, for the driver to raise.
+    """Writes the good rows of the task `number`.
 
-    Nothing stays of an attempt that raises.
+    An error of the rows is in the message, and the driver raises it. An attempt that raises removes its files.
     """
     message = TaskMessage(number, SplitReport(number), owner=owner)
     if plan.is_done:
@@ -89,7 +89,8 @@ def _write(plan: WritePlan, rows: Iterator[pa.RecordBatch], message: TaskMessage
 
 
 def _dataset(plan: WritePlan) -> LanceDataset:
-    """Returns the dataset at the version that the plan knows, which is opened sooner than the newest; else at that."""
+    """Returns the dataset at the plan's version, which opens faster than the newest, or at the newest if that version
+    was removed."""
     try:
         return open_dataset(plan.location, plan.version)
     except NotFound:  # it was cleaned away
@@ -97,7 +98,7 @@ def _dataset(plan: WritePlan) -> LanceDataset:
 
 
 class _Source:
-    """Rows that end where reading them fails: Lance would hide the error's type and message."""
+    """Rows that end at a read error, because Lance would hide the error's type and message."""
 
     def __init__(self, rows: Iterator[pa.RecordBatch]) -> None:
         self._rows, self.failure = rows, None
@@ -117,7 +118,7 @@ def _chained(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[
 
 
 def _checked(plan: WritePlan, batches: Iterable[pa.RecordBatch], report: SplitReport) -> Iterator[pa.RecordBatch]:
-    """Yields the good rows; once the write is refused by an error, and by bad rows that are not set aside, the others
+    """Yields the good rows. After an error, or bad rows that are not set aside, the write is refused and the other rows
     are only counted."""
     table, keys = plan.layout.arrow_schema, plan.layout.row_keys
     for batch in batches:

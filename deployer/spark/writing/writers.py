@@ -59,8 +59,8 @@ class TableWriter(DataSourceArrowWriter):
 class _StreamWriter:
     """Writes the batches of a stream. Spark makes one for each batch on the driver, and another one to commit it.
 
-    A batch is known by the id of its query, which Spark keeps in the checkpoint, and its number. Spark gives them to
-    tasks alone.
+    A batch is identified by its number and the id of its query, which Spark stores in the checkpoint. Spark passes them
+    only to tasks.
     """
 
     def __init__(self, plan: WritePlan) -> None:
@@ -76,7 +76,7 @@ class _StreamWriter:
     @freezes_modules
     @reports_in_options
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's name)
-        """Commits a batch once, however often Spark repeats it."""
+        """Commits a batch once, even if Spark repeats it."""
         found = _of_tasks(messages)
         if not found:
             return
@@ -85,8 +85,8 @@ class _StreamWriter:
             write.run_services()
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's name)
-        """Removes the files of a batch that failed. Tasks that fail remove their own; those of tasks that were killed
-        go with the next attempt of the batch, where no task got as far as a message."""
+        """Removes the files of a batch that failed. Tasks that fail remove their own; files of killed tasks are removed
+        with the next attempt of the batch, if no task sent a message."""
         found = _of_tasks(messages)
         if found:
             self._write(found[0].owner, batchId).abort()
@@ -99,7 +99,7 @@ class _StreamWriter:
 
 
 class RowStreamWriter(_StreamWriter, DataSourceStreamWriter):
-    """Takes Spark's rows and makes Arrow's batches of them: release 4.0 has nothing better for streams."""
+    """Converts Spark's rows to Arrow batches; release 4.0 has no Arrow batches for streams."""
 
     def __init__(self, plan: WritePlan, schema: StructType) -> None:
         super().__init__(plan)

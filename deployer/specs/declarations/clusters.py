@@ -1,4 +1,4 @@
-"""The clusters of an instance's declaration, and what their settings owe each other."""
+"""The clusters of an instance's declaration, and the rules between their settings."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from deployer.specs.yaml.nodes import Node
 MAX_FLEET_TYPES = 30  #: of EMR, for fleets with an allocation strategy
 
 _Options = Mapping[str, Any]
-#: The setting at fault (empty: the cluster), what is wrong, what to do.
+#: the wrong setting (empty: the cluster), what is wrong, what to do
 _Found = Iterator[tuple[str, str, str]]
 
 
 def read_clusters(node: Node | None, problems: list[Problem]) -> Iterator[Cluster]:
-    """Yields the clusters as far as they are valid, by name or as a list with names; the rest is in `problems`."""
+    """Yields the valid clusters, by name or as a list with names; faults are added to `problems`."""
     if node is None:
         return
     named: list[tuple[str, Node]] = []
@@ -47,7 +47,7 @@ def read_clusters(node: Node | None, problems: list[Problem]) -> Iterator[Cluste
 
 
 def processors_of(instance_type: str) -> str:
-    """`arm64` or `x86_64`. An EC2 type of Graviton has a g behind its generation, such as r7g or c6gn."""
+    """Returns `arm64` or `x86_64`. An EC2 type of Graviton has a g after its generation, such as r7g or c6gn."""
     return "arm64" if re.match(r"[a-z]+\d+g", instance_type) else "x86_64"
 
 

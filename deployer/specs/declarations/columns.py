@@ -38,12 +38,14 @@ class DeclaredColumn:
         return _properties(self.node).get(name)
 
     def places(self) -> Iterator[tuple[str, Position]]:
-        """Returns where the column and its properties stand, by path: `carrier`, `carrier.type`, `trip.length.type`."""
+        """Returns the places of the column and its properties, by path: `carrier`, `carrier.type`,
+        `trip.length.type`."""
         return _places(self.node, self.column.name)
 
 
 class Places(Mapping[str, Position]):
-    """Positions by path, found when they are used: most runs never do, and a large lake has hundreds of thousands."""
+    """Positions by path, which are found only when they are used: a large lake has hundreds of thousands, and most runs
+    use none."""
 
     def __init__(self, find: Callable[[], Mapping[str, Position]]) -> None:
         self._find = find
@@ -170,7 +172,8 @@ Report = Callable[[Position, Rule, str, str], None]
 
 
 def check_sources(columns: Sequence[DeclaredColumn], report: Report) -> None:
-    """Reports sources that leave open which column a field of a file fills, and sources that no file has."""
+    """Reports ambiguous sources, where a field of a file could fill several columns, and sources that no file can
+    have."""
     by_name = {declared.column.name: declared.column for declared in columns}
     first: dict[str, str] = {}
     for declared in columns:
@@ -194,7 +197,7 @@ def check_sources(columns: Sequence[DeclaredColumn], report: Report) -> None:
 
 
 def _check_fields(column: Column, inside: Column, report: Report) -> None:
-    """Fields of structs are found by their own names."""
+    """Reports sources of fields in structs, which are found by their own names."""
     for field in children(inside.type):
         if field.source is not None and field.at is not None:
             what = f"`source` of a field inside column `{column.name}`, which only columns can have"

@@ -7,7 +7,7 @@ from deployer.specs.yaml.nodes import Node
 
 
 def computed_of_node(node: Node) -> Computed | None:
-    """Returns the definition as it is written: the inputs of SQL, and a version that is left out, come later.
+    """Returns the written definition; the inputs of SQL, and an omitted version, are added later.
 
     None for a node with neither `sql` nor `udf`, which `check_computed` reports.
     """

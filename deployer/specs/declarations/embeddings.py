@@ -1,4 +1,4 @@
-"""Declarations of embedding functions: which function makes the vectors of which column, of which texts.
+"""Declarations of embedding functions: the function, its column of texts, and its column of vectors.
 
 The function is never imported here: a declaration is only its name.
 """
@@ -26,7 +26,7 @@ PARTS = ("function", "column", "vector")
 def read_embedding(
     node: Node | None, columns: Sequence[Column], lacks: Callable[[str], bool], report: Report
 ) -> Embedding | None:
-    """Returns the embedding that a table declares. `lacks` is true for names that the table surely does not have."""
+    """Returns the embedding that a table declares. `lacks` is true for names that the table certainly does not have."""
     if node is None or not isinstance(node.value, dict):
         return None
     found = {name: node.value[name] for name in PARTS if name in node.value}
@@ -67,13 +67,12 @@ def _is_vector(column: Column) -> bool:
 
 
 def embedding_to_json(embedding: Embedding) -> dict[str, JSON]:
-    """Returns an embedding as JSON: as in YAML."""
+    """Returns an embedding as JSON, in the same form as in YAML."""
     return {name: getattr(embedding, name) for name in PARTS}
 
 
 def embedding_from_json(form: Mapping[str, JSON]) -> Embedding | None:
-    """Returns the inverse of `embedding_to_json`; None for an empty form. Raises InvalidInput for a form that is not
-    one's."""
+    """Returns the inverse of `embedding_to_json`; None for an empty form. Raises InvalidInput for another form."""
     if not form:
         return None
     embedding = Embedding(*(text(form, name) for name in PARTS))

@@ -1,4 +1,4 @@
-"""Index declarations: the `indexes` of a table to `IndexSpec`s, with their rules, and their JSON form."""
+"""Index declarations: reads the `indexes` of a table as `IndexSpec`s, checks their rules, and converts them to JSON."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _OWN = ("kind", "columns", "name")
 def read_indexes(
     node: Node | None, columns: Sequence[Column], lacks: Callable[[str], bool], report: Report
 ) -> tuple[IndexSpec, ...]:
-    """Returns the valid indexes of a list whose shape is valid, by name; `lacks`: whether the table has no column of a
-    name."""
+    """Returns the valid indexes of a list whose shape is valid, by name; `lacks` returns whether the table has no
+    column of a name."""
     indexes: dict[str, IndexSpec] = {}
     first_of: dict[str, str] = {}
     for item in _items(node):
@@ -77,7 +77,7 @@ def _check_column(
 
 
 def unreadable_field(path: str) -> str | None:
-    """Returns the first field on the way to a column that Lance cannot index because of the field's name."""
+    """Returns the first field in a column's path whose name prevents Lance from building an index."""
     return next(filter(_unreadable, path.split(".")[1:]), None)
 
 
@@ -105,7 +105,7 @@ def find_column(columns: Sequence[Column], path: str) -> Column | None:
 
 
 def is_unknown(columns: Sequence[Column], path: str, lacks: Callable[[str], bool]) -> bool:
-    """Returns whether a path that `find_column` does not find is surely wrong: it does not lead to a column with
+    """Returns whether a path that `find_column` does not find is certainly wrong, and not the path of a column with
     problems."""
     first = path.partition(".")[0]
     return lacks(first) or any(column.name == first for column in columns)
@@ -120,7 +120,7 @@ def column_paths(columns: Sequence[Column], prefix: str = "") -> Iterator[str]:
 
 
 def index_places(node: Node | None) -> Iterator[tuple[str, Position]]:
-    """Yields where indexes and their properties stand, by path: `embedding_ivf_pq`, `embedding_ivf_pq.metric`."""
+    """Yields the places of indexes and their properties, by path: `embedding_ivf_pq`, `embedding_ivf_pq.metric`."""
     for item in _items(node):
         name = _index(_properties(item)).name
         yield name, item.at
@@ -139,7 +139,7 @@ def _index(properties: Mapping[str, Node]) -> IndexSpec:
 
 
 def default_name(columns: Sequence[str], kind: str) -> str:
-    """Returns the name of an index that was given none."""
+    """Returns the default name of an index."""
     return "_".join((*columns, kind)).replace(".", "_")
 
 
@@ -159,14 +159,14 @@ def _properties(node: Node) -> Mapping[str, Node]:
 
 
 def index_to_json(index: IndexSpec) -> dict[str, Any]:
-    """Returns an index as JSON: as in YAML, with its name."""
+    """Returns an index as JSON, in the same form as in YAML, with its name."""
     return {"name": index.name, "columns": list(index.columns), "kind": index.kind, **index.parameters}
 
 
 def index_from_json(form: Mapping[str, Any]) -> IndexSpec:
     """Returns the inverse of `index_to_json`; what equals a default is left out, whole doubles become integers.
 
-    Raises InvalidInput for a form that is not an index's.
+    Raises InvalidInput for another form.
     """
     values = {key: plain(value) for key, value in form.items() if key not in _OWN}
     kind, columns = text(form, "kind"), texts(form, "columns")

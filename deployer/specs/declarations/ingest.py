@@ -1,4 +1,4 @@
-"""The `ingest` of a table as the service INGEST that it declares, and back."""
+"""Converts the `ingest` of a table to the service INGEST, and back."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def with_ingest(services: Node | None, ingest: Node | None) -> Node | None:
         options |= {name: parts.pop(name) for name in IN_TRIGGER if name in parts}
         form["trigger"] = trigger._replace(value=parts)
         if not parts and trigger.value:
-            form.pop("trigger")  # a queue alone: the schedule is the usual one
+            form.pop("trigger")  # only a queue: the schedule is the default one
     form["options"] = ingest._replace(value=options)
     own = services.value if services is not None and isinstance(services.value, dict) else {}
     return (services or ingest)._replace(value={**own, "ingest": ingest._replace(value=form)})
@@ -54,8 +54,8 @@ def check_ingest(
     root: str,
     report: Report,
 ) -> None:
-    """Reports columns of `on` that the table does not have, options that do not go together, and a place within the
-    lake's `root`, which is absolute. A run looks at the latter again: on a disk, paths may be links."""
+    """Reports columns of `on` that the table does not have, options that exclude each other, and a place within the
+    lake's `root`, which is absolute. A run checks the place again: on a disk, paths may be links."""
     parts: Mapping[str, Node] = node.value if node is not None and isinstance(node.value, dict) else {}
     if node is None:
         return
@@ -84,5 +84,5 @@ def check_ingest(
 
 
 def _normal(place: str) -> str:
-    """Returns a folder's or file's place, in one spelling, with a slash at its end."""
+    """Returns the canonical place of a folder or file, with a slash at its end."""
     return f"{place if '://' in place else posixpath.normpath(place)}".rstrip("/") + "/"

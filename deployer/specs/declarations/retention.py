@@ -17,7 +17,7 @@ from deployer.specs.yaml.suggestions import nearest
 
 Report = Callable[[Position, Rule, str, str], None]
 
-AGE_TYPES = ("date32", "date64", "timestamp")  #: types of columns that say how old a row is
+AGE_TYPES = ("date32", "date64", "timestamp")  #: types of columns that give the age of a row
 LONGEST_CONDITION = 10_000  #: characters of the SQL of a hold
 
 
@@ -29,9 +29,9 @@ def is_age_column(column: Column) -> bool:
 def read_retention(
     node: Node | None, columns: Mapping[str, Column], lacks: Callable[[str], bool], report: Report
 ) -> Retention | None:
-    """Returns the retention of a table with these columns; None without one, and for one that is not valid.
+    """Returns the retention of a table with these columns; None without one, and for an invalid one.
 
-    `lacks`: whether the table has no column of a name.
+    `lacks` returns whether the table has no column of a name.
     """
     parts = _properties(node)
     named, kept = parts.get("column"), parts.get("keep")
@@ -58,7 +58,7 @@ def read_retention(
 
 
 def read_holds(node: Node | None, columns: Sequence[Column], complete: bool, report: Report) -> tuple[Hold, ...]:
-    """Returns the legal holds of a table with these columns, by name. `complete`: it has no others.
+    """Returns the legal holds of a table with these columns, by name. `complete`: these are all columns.
 
     Conditions are one SQL expression each, on its columns.
     """
@@ -78,7 +78,7 @@ def read_holds(node: Node | None, columns: Sequence[Column], complete: bool, rep
 
 
 def read_retained_changes(node: Node | None, report: Report) -> str | None:
-    """Returns how long a table's changes can be read; None where it does not say, and for what is not valid."""
+    """Returns how long a table's changes can be read; None where it is not declared, and for an invalid value."""
     if node is None or not re.fullmatch(SPEC_DURATION, str(node.value)):
         return None  # the JSON Schema reports it
     kept = canonical_duration(str(node.value))
@@ -90,7 +90,7 @@ def read_retained_changes(node: Node | None, report: Report) -> str | None:
 
 
 def hold_places(node: Node | None) -> Iterator[tuple[str, Position]]:
-    """Yields where holds stand, by name."""
+    """Yields the places of holds, by name."""
     for item in node.value if node is not None and isinstance(node.value, list) else ():
         if (named := _properties(item).get("name")) is not None:
             yield str(named.value), item.at
@@ -127,7 +127,7 @@ def _check_condition(name: str, node: Node, columns: Sequence[Column], report: R
     if not columns:
         return
     from deployer.platform.sql.planning import condition_fault
-    from deployer.specs.types.arrow import arrow_schema  # with pyarrow; most specs do not get here
+    from deployer.specs.types.arrow import arrow_schema  # loads pyarrow; most specs do not need it
 
     if fault := condition_fault(str(node.value), arrow_schema(columns)):
         what = f"`where` of hold `{name}` has {fault}"

@@ -1,4 +1,4 @@
-"""Service declarations: the `services` of a table, over those of its instance, to `ServiceSpec`s."""
+"""Service declarations: reads the `services` of a table, merged over those of its instance, as `ServiceSpec`s."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ Nodes = Mapping[str, Node]
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """The declaration of an instance for its tables' services. `clusters` is None where not all are known. `root` is
-    the lake's, absolute; empty where it is not known."""
+    """An instance's declarations for services of its tables. `clusters` is None where not all are known. `root` is the
+    absolute root of the lake, empty where it is unknown."""
 
     services: Node | None = None
     clusters: Collection[str] | None = ()
@@ -49,8 +49,8 @@ def read_services(
 ) -> tuple[ServiceSpec, ...]:
     """Returns the services of a table with those `columns` and row and sort `keys`, None where keys have problems.
 
-    `lacks`: whether the table has no column of a name. `expires`: the table has retention, and so the service EXPIRE,
-    declared or not.
+    `lacks` returns whether the table has no column of a name. `expires`: the table has retention, and so the service
+    EXPIRE, declared or not.
     """
     found = []
     for kind, properties, at in declarations(node, defaults, expires=expires):
@@ -77,7 +77,7 @@ def read_services(
 def declarations(
     node: Node | None, defaults: Defaults, *, expires: bool = False
 ) -> Iterator[tuple[str, Nodes, Position]]:
-    """Kind, properties and place of each service that a table has."""
+    """Returns the kind, properties and place of each service of a table."""
     own, of_all = _properties(node), _properties(defaults.services)
     for kind in KINDS:
         mine, theirs = own.get(kind.lower()), of_all.get(kind.lower())
@@ -96,8 +96,8 @@ _IMPLIED = Node({}, "", 1, 1)  #: the declaration of a service that another prop
 
 
 def _over(own: Nodes, defaults: Nodes) -> Nodes:
-    """Returns what a table says of a service over what its instance does; options one by one, unless they are not
-    checked."""
+    """Returns a table's declaration of a service, merged over that of its instance. Options are merged one by one,
+    unless they are unchecked."""
     if not own or not defaults or "unsafe_raw" in own or ("unsafe_raw" in defaults and "options" in own):
         return own or defaults
     kept = {name: node for name, node in defaults.items() if name != "trigger" or "trigger_mode" not in own}
@@ -109,7 +109,7 @@ def _over(own: Nodes, defaults: Nodes) -> Nodes:
 
 
 def service_places(node: Node | None, defaults: Defaults) -> Iterator[tuple[str, Position]]:
-    """Yields where services and their properties stand, by path: `compact`, `compact.trigger`,
+    """Yields the places of services and their properties, by path: `compact`, `compact.trigger`,
     `compact.options.strategy`."""
     for kind, properties, at in declarations(node, defaults):
         name = kind.lower()
@@ -141,7 +141,7 @@ def _trigger(kind: str, properties: Nodes, report: Report) -> Trigger | None:
 
 
 def check_times(schedule: Node | None, zone: Node | None, report: Report) -> bool:
-    """Reports what is wrong with a schedule and its time zone. Returns whether the zone is one."""
+    """Reports faults of a schedule and its time zone. Returns whether the zone is valid."""
     if schedule is not None:
         try:
             check_schedule(str(schedule.value))

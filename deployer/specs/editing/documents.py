@@ -1,4 +1,4 @@
-"""Whole documents of spec files: taken out, with the comments that stand in them; every other line stays."""
+"""Removes whole documents from spec files, with the comments in them; all other lines stay."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def without_document(text: str, line: int) -> str:
         before += len(part)
     left = [each for part in kept for each in part]
     if kept and kept[0] is not parts[0] and left and left[0].strip() == "---":
-        left = left[1:]  # what is first now needs no separator
+        left = left[1:]  # the new first document needs no separator
     return "".join(left) if any(each.strip() not in ("", "---") for each in left) else ""
 
 
 def remove_document(project: Path, at: Position) -> tuple[Path, str]:
-    """Takes the document at this place out of its file, and the file away when it held nothing else.
+    """Removes the document at this place from its file, and the file if it is then empty.
 
-    Gives the file and what was in it, so that it can be put back.
+    Returns the file and its former content, for an undo.
     """
     path = project / at.file
     before = path.read_text(encoding="utf-8")

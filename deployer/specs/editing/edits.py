@@ -1,7 +1,7 @@
-"""Edits spec files in place: only the lines of what changes are rewritten, and comments, order and quotes stay.
+"""Edits spec files in place: only changed lines are rewritten; comments, order and quotes stay.
 
-A value that is declared elsewhere (an alias, a merge, a shared Schema, a variable) is not edited; `Uneditable` says
-where it comes from.
+A value that is declared elsewhere (an alias, a merge, a shared Schema, a variable) is not edited; `Uneditable` names
+its origin.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from deployer.specs.sources.variables import escaped
 
 
 class SpecEdits:
-    """Edits of the spec files of a project; nothing is on disk before `write`."""
+    """Edits of the spec files of a project; `write` writes them to disk."""
 
     def __init__(self, project: Path) -> None:
         self.project = project
@@ -57,8 +57,8 @@ class SpecEdits:
             put(slot.owned(), name, escaped(value), at)
 
     def text_above(self, at: Position, path: ColumnPath) -> ColumnPath | None:
-        """Returns the column or field, at `path` or above it, whose type is one text: what is inside has no place
-        there."""
+        """Returns the column or field, at `path` or above it, whose type is one text, so that its fields have no place
+        of their own."""
         slot: Slot | None = column_slot(self._column(at, path[0]))
         for depth, name in enumerate((*path[1:], ""), 1):
             if slot is None or not isinstance(slot.form, Mapping):
@@ -129,7 +129,7 @@ class SpecEdits:
             put(declared, "services", None, at)
 
     def move_overlays(self, files: Iterable[str], before: str, after: str) -> None:
-        """Lets the overlays in `files`, of every stack, that are for the address `before` be for `after`."""
+        """Changes the target of all overlays in `files`, for every stack, from the address `before` to `after`."""
         for name in files:
             if name not in self._files:
                 path = self.project / name
@@ -144,7 +144,7 @@ class SpecEdits:
                     document["target"] = after
 
     def write(self) -> Mapping[Path, str]:
-        """Writes every file that changed; gives what was there before, by path."""
+        """Writes every changed file; returns the former contents, by path."""
         before = {}
         for file in self._files.values():
             text = file.text()
@@ -201,15 +201,14 @@ def _index_name(item: Mapping[str, Any]) -> str:
 
 
 def _index_form(form: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns an index as people write it: its name last, and only where it is not the one that it would have
-    anyhow."""
+    """Returns an index as people write it: its name is last, and only included where it is not the default name."""
     kind, columns = form["kind"], form["columns"]
     own_name = {} if form["name"] == default_name(columns, kind) else {"name": form["name"]}
     return {"kind": kind, "columns": columns} | {k: v for k, v in form.items() if k != "name"} | own_name
 
 
 class _File:
-    """One file as ruamel's documents, and the text that is on disk."""
+    """One file as ruamel's documents, and its text on disk."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -234,7 +233,7 @@ class _File:
         return found[-1]
 
     def text(self) -> str:
-        """Returns the file with the lines of what changed, and every other line as it was."""
+        """Returns the file with the changed lines; all other lines are unchanged."""
         dumped = self._dump()
         if dumped == self.dumped:
             return self.before
@@ -260,7 +259,7 @@ class _File:
 
 
 def _spaced(line: str) -> str:
-    """Returns a line `- {…}` with spaces inside of the braces, which ruamel leaves out."""
+    """Returns a line `- {…}` with spaces inside of the braces, which ruamel omits."""
     return re.sub(r"^(\s*- \{)(\S[^#]*\S)(\}\s*(?:#[^}]*)?)$", r"\1 \2 \3", line)
 
 

@@ -1,7 +1,5 @@
-"""Parts of spec documents as ruamel has them: columns and nested fields by name, and the text behind each.
-
-What a comment on lines of its own belongs to is kept by ruamel behind the value above it, so that values that are moved
-or removed hand theirs on.
+"""Parts of ruamel's spec documents: columns and nested fields by name, and the comments after each. ruamel attaches a
+comment on its own line to the value above it, so a moved or removed value has to pass its comments on.
 """
 
 from __future__ import annotations
@@ -18,11 +16,11 @@ from deployer.errors import DeployerError, Position
 from deployer.specs.sources.variables import has_variable
 
 ColumnPath = tuple[str, ...]
-_SHORT = 90  #: characters of a list that is written in one line
+_SHORT = 90  #: largest characters of a list in one line
 
 
 class Uneditable(DeployerError):
-    """A change of specs that no edit in place can make."""
+    """A change of specs cannot be made by an edit in place."""
 
     kind = "Uneditable"
 
@@ -44,7 +42,7 @@ class Slot:
         return self.container[self.key]
 
     def owned(self) -> Any:
-        """Returns the mapping of its properties, which a bare type is put into."""
+        """Returns the mapping of its properties; a bare type is put into a new one."""
         if self.owner is not None:
             return self.owner
         self.container[self.key] = CommentedMap({"type": self.form})
@@ -78,7 +76,8 @@ def named(items: Any, name: str) -> Any:
 
 
 def insert_named(items: Any, form: Mapping[str, Any], after: str | None) -> None:
-    """Adds an item to a list of named things: behind `after`, first when that is None, last when it does not exist."""
+    """Adds an item to a list of named items: after the item `after`, first when that is None, last when it does not
+    exist."""
     names = [item.get("name") for item in items]
     place = names.index(after) + 1 if after in names else 0 if after is None else len(names)
     flow = any(isinstance(other, CommentedMap) and other.fa.flow_style() for other in items)
@@ -88,7 +87,7 @@ def insert_named(items: Any, form: Mapping[str, Any], after: str | None) -> None
 
 
 def remove_item(items: Any, item: Any) -> None:
-    """Takes an item out of its list; lines of their own below it stay."""
+    """Removes an item from its list; comment lines below it stay."""
     place = next(index for index, each in enumerate(items) if each is item)
     below = _take_below(items, place)
     del items[place]
@@ -104,7 +103,7 @@ def order_named(items: Any, names: Sequence[str], at: Position) -> None:
     if not known.keys() >= set(names):
         raise Uneditable("the columns come from several documents", where=at, remedy="reorder them by hand")
     below = [_take_below(items, index) for index in range(len(items))]
-    above = ["", *below[:-1]]  # a comment on a line of its own is about what follows
+    above = ["", *below[:-1]]  # a comment on its own line belongs to the next value
     old = [(item, items.ca.items.pop(index, None)) for index, item in enumerate(items)]
     places = [index for index, item in enumerate(items) if item.get("name") in names]
     source = {
@@ -121,7 +120,7 @@ def order_named(items: Any, names: Sequence[str], at: Position) -> None:
 
 
 def put(mapping: Any, name: str, value: Any, at: Position) -> None:
-    """Sets a property, or removes it (None); mappings are changed inside, so that what is the same stays as it is."""
+    """Sets a property, or removes it (None). Mappings are merged, so that equal parts stay unchanged."""
     if name in mapping:
         refuse_shared(mapping, name, mapping[name], at)
     if value is None:
@@ -142,7 +141,7 @@ def put(mapping: Any, name: str, value: Any, at: Position) -> None:
 
 
 def _remove(mapping: Any, name: str) -> None:
-    """Removes a property; empty lines and comments below it stay, behind the one before it."""
+    """Removes a property; empty lines and comments below it stay, after the previous property."""
     names = list(mapping)
     if name not in names:
         return
@@ -160,7 +159,7 @@ def _remove(mapping: Any, name: str) -> None:
 
 
 def _append(mapping: CommentedMap, last: str, name: str, value: Any) -> None:
-    """Adds a property at the end; comments and empty lines behind the last one stay behind it."""
+    """Adds a property at the end; comments and empty lines after the last property stay there."""
     comment = mapping.ca.items.pop(last, None) if not isinstance(mapping[last], CommentedMap | CommentedSeq) else None
     mapping[name] = value
     if comment is not None:
@@ -174,7 +173,7 @@ def _is_below(comment: Sequence[Any]) -> bool:
 
 
 def _last_place(container: Any, key: Any) -> tuple[Any, Any]:
-    """Returns where ruamel keeps the comment behind a value: at the last value inside of it."""
+    """Returns where ruamel stores the comment after a value: at the last value inside of it."""
     value = container[key]
     if isinstance(value, CommentedMap | CommentedSeq) and value and not value.fa.flow_style():
         return _last_place(value, len(value) - 1 if isinstance(value, CommentedSeq) else list(value)[-1])
@@ -221,7 +220,7 @@ def _add_above(items: Any, text: str) -> None:
 
 
 def as_node(value: Any, *, flow: bool = False) -> Any:
-    """Plain values as ruamel has them; short lists of scalars are written in one line."""
+    """Returns plain values as ruamel's nodes; short lists of scalars are written in one line."""
     match value:
         case Mapping():
             found: Any = CommentedMap({key: as_node(item) for key, item in value.items()})

@@ -1,4 +1,5 @@
-"""A lake as canonical YAML: no includes, schemas, variables or overlays; `load_lake` reads the same lake back."""
+"""Writes a lake as canonical YAML without includes, schemas, variables or overlays; `load_lake` reads the same lake
+from it."""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ def table_document(spec: TableSpec) -> dict[str, Any]:
     form["columns"] = [column_document(column) for column in spec.columns]
     if spec.split_points:
         by_name = {column.name: column for column in spec.columns}
-        keys = [by_name[name] for name in spec.row_keys if name in by_name]  # rules may not have been checked
+        keys = [by_name[name] for name in spec.row_keys if name in by_name]  # the rules may not have been checked
         form["partitions"] |= {"split_points": [split_point_document(point, keys) for point in spec.split_points]}
     form.pop("services", None)
     if services := [service for service in spec.services if service.kind not in OWN_PROPERTY]:
@@ -84,14 +85,14 @@ def table_document(spec: TableSpec) -> dict[str, Any]:
 
 
 def _view_column(form: dict[str, Any], spec: TableSpec) -> dict[str, Any]:
-    """Returns what a view says of a column: its type only where nothing else tells it."""
+    """Returns a view's declaration of a column: its type only where it is not known otherwise."""
     types_are_known = spec.view is not None and all(each.returns for each in spec.view.functions.values())
     names = ("name", *(() if types_are_known else ("type",)), "nullable", "description", "sensitive")
     return {name: form[name] for name in names if name in form}
 
 
 def service_document(service: ServiceSpec) -> dict[str, Any]:
-    """Returns a service as a spec has it: sizes as people write them."""
+    """Returns a service in the form of specs: sizes as people write them."""
     form = service_to_json(service)
     if "bytes" in form.get("trigger", {}):
         form["trigger"]["bytes"] = exact_size(form["trigger"]["bytes"])
@@ -101,7 +102,7 @@ def service_document(service: ServiceSpec) -> dict[str, Any]:
 
 
 def column_document(column: Column) -> dict[str, Any]:
-    """Returns a column as a spec has it; nested types with notes of their own in the long form."""
+    """Returns a column in the form of specs; nested types with descriptions are in the long form."""
     form = column_to_json(column)
     form.pop("fields", None)
     computed = {} if column.computed is None else {"computed": computed_document(column.computed)}
@@ -109,7 +110,7 @@ def column_document(column: Column) -> dict[str, Any]:
 
 
 def type_document(column_type: ColumnType) -> Any:
-    """Returns a type as text, or in the long form where that alone can hold its descriptions."""
+    """Returns a type as text, or in the long form if it has descriptions."""
     if not _has_notes(column_type):
         return format_type(column_type)
     match column_type:
@@ -143,7 +144,8 @@ def _element(column: Column, *, always_there: bool = False) -> dict[str, Any]:
 
 
 def split_point_document(point: Sequence[KeyValue], keys: Sequence[Column]) -> Any:
-    """Returns a split point as a spec has it: a value of the first row key, or a list of values of the first few."""
+    """Returns a split point in the form of specs: a value of the first row key, or a list of values of the first
+    few."""
     values = [_key_value(value, column) for value, column in zip(point, keys, strict=False)]
     return values[0] if len(values) == 1 else values
 
@@ -187,7 +189,7 @@ def _clock(value: int, unit: str) -> str:
 
 
 def to_yaml(document: Mapping[str, Any]) -> str:
-    """Returns one document as YAML that the core schema of YAML 1.2 reads back as it is."""
+    """Returns one document as YAML that reads as the same values by the core schema of YAML 1.2."""
     text = yaml.dump(
         escaped(document),
         Dumper=_Dumper,

@@ -1,4 +1,4 @@
-"""The rules that the computed columns of a table keep together.
+"""The rules of a table's computed columns.
 
 Functions are never imported, and SQL is planned without rows.
 """
@@ -26,9 +26,9 @@ Report = Callable[[Position, Rule, str, str], None]
 
 @dataclass(frozen=True, slots=True)
 class TableColumns:
-    """The columns of a table, what is known of them, and what orders its rows.
+    """The known columns of a table, and the keys that order its rows.
 
-    `lacks` is true for names that the table surely does not have; `complete`: all of its columns are known.
+    `lacks` is true for names that the table certainly does not have; `complete`: all of its columns are known.
     """
 
     declared: Sequence[DeclaredColumn]
@@ -42,7 +42,7 @@ class TableColumns:
 
 
 def check_computed(table: TableColumns, versions: VersionOf, report: Report) -> tuple[Column, ...]:
-    """Returns the table's columns, with the inputs of SQL and the versions of functions; reports what cannot be
+    """Returns the table's columns, with the inputs of SQL and the versions of functions; reports columns that cannot be
     computed."""
     found = [_checked(each, table, versions, report) for each in table.declared]
     for each in found:
@@ -78,7 +78,7 @@ def _checked(declared: DeclaredColumn, table: TableColumns, versions: VersionOf,
 
 
 def _misfits(declared: DeclaredColumn, form: Mapping[str, Node], keys: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yields what a computed column cannot be or have, and what to do."""
+    """Yields the properties that a computed column cannot have, and what to do."""
     column = declared.column
     name = f"computed column `{column.name}`"
     if ("sql" in form) == ("udf" in form):
@@ -103,7 +103,7 @@ def _checked_sql(
     column: Column, computed: ComputedBySql, at: Position, table: TableColumns, report: Report
 ) -> ComputedBySql:
     from deployer.platform.sql.planning import NotComputable, plan_expression
-    from deployer.specs.types.arrow import arrow_schema  # with pyarrow; most specs do not get here
+    from deployer.specs.types.arrow import arrow_schema  # loads pyarrow; most specs do not need it
 
     if len(computed.sql) > LONGEST_EXPRESSION:
         what = f"`sql` of column `{column.name}` has more than {LONGEST_EXPRESSION:,} characters"
@@ -149,7 +149,7 @@ def _checked_udf(
 
 
 def _refuse_later_inputs(table: TableColumns, columns: Sequence[Column], report: Report) -> None:
-    """Reports columns that a load computes from others that it does not compute."""
+    """Reports columns that a load computes from columns that it does not compute."""
     computed = {each.name: each.computed for each in columns if each.computed is not None}
     for declared in table.declared:
         own = computed.get(declared.column.name)
@@ -161,7 +161,7 @@ def _refuse_later_inputs(table: TableColumns, columns: Sequence[Column], report:
 
 
 def _cycle(inputs: Mapping[str, Sequence[str]], start: str) -> list[str] | None:
-    """Returns the computed columns from `start` back to it; None where it only reads those of a cycle."""
+    """Returns the cycle of computed columns from `start` back to it; None where `start` is not in a cycle."""
     pending = [[start]]
     seen: set[str] = set()
     while pending:

@@ -1,4 +1,4 @@
-"""Dataset declarations: documents to `DatasetSpec`s, with the rules that a dataset keeps."""
+"""Dataset declarations: reads documents as `DatasetSpec`s, and checks the rules of datasets."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ Report = Callable[[Position, Rule, str, str], None]
 def read_datasets(
     documents: Sequence[Document], project: Path, tables: Sequence[TableSpec], problems: list[Problem]
 ) -> tuple[DatasetSpec, ...]:
-    """Returns the datasets as far as their documents are valid; the rest is in `problems`. `tables` are those of the
-    lake, whose names datasets cannot have."""
+    """Returns the valid parts of datasets; faults are added to `problems`. `tables` are those of the lake, whose names
+    datasets cannot have."""
 
     def report(at: Position, rule: Rule, what: str, remedy: str) -> None:
         problems.append(Problem(at, what, remedy, rule))
@@ -65,8 +65,8 @@ def read_datasets(
 
 
 def problems_of_dataset(spec: DatasetSpec) -> list[Problem]:
-    """Returns what specs could not say of a dataset that comes from elsewhere; files are not looked at. The place of a
-    problem has no file."""
+    """Returns the problems of a dataset that does not come from specs; files are not read. The place of a problem has
+    no file."""
     problems: list[Problem] = []
 
     def report(at: Position, rule: Rule, what: str, remedy: str) -> None:
@@ -79,7 +79,7 @@ def problems_of_dataset(spec: DatasetSpec) -> list[Problem]:
 
 
 def read_dataset(document: Document, project: Path | None, report: Report) -> DatasetSpec:
-    """Returns one dataset as far as its document is valid. Without a `project`, no file is read."""
+    """Returns the valid parts of one dataset. Without a `project`, no file is read."""
     values = document.node.value
     assert isinstance(values, dict)  # noqa: S101
     sources = {"": document.node.at} | {key: node.key_at for key, node in values.items()}
@@ -134,14 +134,14 @@ def _recordings(node: Node | None, report: Report) -> tuple[RecordingSource, ...
 
 
 def _folder(prefix: str) -> str:
-    """Returns a prefix in a form in which that of another source begins with it where it is below it."""
+    """Returns a prefix in a form with which every prefix below it begins."""
     if "://" in prefix:
         return f"{prefix.rstrip('/')}/"
     return f"{os.path.normpath(prefix).rstrip('/')}/".removeprefix("./")
 
 
 def _prefix_fault(prefix: str) -> tuple[str, str] | None:
-    """Returns what is wrong with a prefix, and what to do."""
+    """Returns the fault of a prefix, and what to do."""
     parts = urlsplit(prefix)
     if "://" not in prefix:
         return None

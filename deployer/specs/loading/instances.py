@@ -1,4 +1,4 @@
-"""The instance's declaration: a document to an `InstanceSpec`."""
+"""The instance's declaration: reads a document as an `InstanceSpec`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/+")
 
 
 def read_instance(document: Document, problems: list[Problem]) -> InstanceSpec:
-    """Returns the instance as far as its document is valid; the rest is in `problems`."""
+    """Returns the valid parts of the instance; faults are added to `problems`."""
     values = {name: node.value for name in ("name", "root", "description", "engine") if (node := document.get(name))}
     root_node = document.get("root")
     root = str(values.get("root", ""))

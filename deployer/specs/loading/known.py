@@ -1,6 +1,7 @@
-"""Lakes that were read already, for a program that reads the same specs: it gets what the command has shown.
+"""Lakes that were read already, for a program that reads the same specs, so that the program and the command have the
+same lake.
 
-The program runs in a process of its own, to which they are handed as JSON.
+The program runs in a process of its own, which gets them as JSON.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ _known: dict[_Place, Lake] = {}
 
 @contextmanager
 def known_lake(project_dir: Path, specs_path: Path, lake: Lake, stack: str | None = None) -> Iterator[None]:
-    """Inside it, `load_lake` of the same place gives `lake`, in this process and in the program that it runs."""
+    """Within the block, `load_lake` of the same place returns `lake`, in this process and in the program that it
+    runs."""
     place = _place(project_dir, specs_path, stack)
     _known[place] = lake
     try:
@@ -33,12 +35,12 @@ def known_lake(project_dir: Path, specs_path: Path, lake: Lake, stack: str | Non
 
 
 def find_known(project_dir: Path, specs_path: Path, stack: str | None) -> Lake | None:
-    """Returns the lake that is known to be declared there."""
+    """Returns the known lake of that place."""
     return _known.get(_place(project_dir, specs_path, stack)) if _known else None
 
 
 def known_as_json() -> list[Any]:
-    """Returns all that is known, for `learn`."""
+    """Returns all known lakes, for `learn`."""
     return [
         {"project": str(project), "specs": str(specs), "stack": stack, **lake_as_json(lake)}
         for (project, specs, stack), lake in _known.items()
@@ -46,7 +48,7 @@ def known_as_json() -> list[Any]:
 
 
 def learn(documents: Sequence[Any]) -> None:
-    """Knows what `known_as_json` of another process gave; places in the specs' files are not among it."""
+    """Adds the lakes from `known_as_json` of another process; they have no places in files."""
     for each in documents:
         _known[Path(each["project"]), Path(each["specs"]), each["stack"]] = lake_from_json(each)
 
@@ -62,7 +64,7 @@ def lake_as_json(lake: Lake) -> dict[str, Any]:
 
 
 def lake_from_json(document: Mapping[str, Any]) -> Lake:
-    """Returns the lake that `lake_as_json` gave."""
+    """Returns the lake from `lake_as_json`."""
     instance = replace(instance_from_json(document["instance"]), aws=aws_from_json(document["aws"]))
     datasets = tuple(map(dataset_from_json, document["datasets"]))
     return Lake(instance, tuple(map(table_from_json, document["tables"])), datasets=datasets)

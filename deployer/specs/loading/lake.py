@@ -1,4 +1,4 @@
-"""Loads a lake: spec files to one `Lake`, or every problem that they have."""
+"""Loads a lake: reads spec files as one `Lake`, or reports all their problems."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def load_lake(
     """Returns the lake that a spec file, or all spec files of a folder, declare.
 
     A relative `specs_path` is relative to `project_dir`; positions name files relative to it. `stack` chooses overlays
-    and the values of variables, over which `values` go: those of the stack's Pulumi configuration, as texts. Raises
-    InvalidSpecs with every problem at once, and NotFound when the file does not exist or folder.
+    and the values of variables. `values` override these; they are the texts of the stack's Pulumi configuration. Raises
+    InvalidSpecs with every problem at once, and NotFound when the file or folder does not exist.
     """
     project = Path(project_dir).resolve()
     path = project / specs_path
@@ -51,17 +51,17 @@ def load_lake(
         if (over := check_text(tables)) is not None:
             problems.append(over)
     if problems or instance is None:
-        raise InvalidSpecs(tuple(dict.fromkeys(problems)))  # what an alias repeats is one problem
+        raise InvalidSpecs(tuple(dict.fromkeys(problems)))  # a repeated problem of an alias counts once
     return Lake(instance, tuple(tables), tuple(sources.files), datasets)
 
 
 def declared_root(
     project_dir: Path, specs_path: Path, stack: str | None = None, values: Mapping[str, str] | None = None
 ) -> str | None:
-    """Returns the instance's root from specs that have problems, as `load_lake` says them; None when those may concern
-    it.
+    """Returns the instance's root from specs with problems, which `load_lake` reports; None when these may concern the
+    root.
 
-    A file that cannot be read may hold an overlay with another root.
+    A file that cannot be read may contain an overlay with another root.
     """
     project = Path(project_dir).resolve()
     sources = read_sources(project, project / specs_path, Environment(stack, values or {}, ""))
@@ -81,7 +81,8 @@ def read_files(project_dir: Path, specs_path: Path, stack: str | None = None) ->
 
 @contextmanager
 def _collection_paused() -> Iterator[None]:
-    """Specs are trees without cycles: looking for some in a million new nodes takes longer than reading them."""
+    """Pauses garbage collection: specs are trees without cycles, and searching for cycles in a million new nodes takes
+    longer than reading them."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -137,8 +138,7 @@ def _schemas(sources: Sources, problems: list[Problem]) -> Schemas:
 
 
 def _defaults(sources: Sources, instance: InstanceSpec | None, project: Path) -> Defaults:
-    """Returns what the tables of the one instance have unless they say otherwise, and its root as it is from
-    anywhere."""
+    """Returns the instance's defaults for its tables, and its absolute root."""
     documents = _of_kind(sources, "Instance")
     if instance is None or len(documents) != 1:
         return Defaults(None, None)

@@ -1,4 +1,4 @@
-"""The `partitions` of a table: its split points, which follow its row keys in order and type, and the leaf limit."""
+"""The `partitions` of a table: its split points, which have the order and types of its row keys, and the leaf limit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from deployer.specs.yaml.nodes import Node
 
 Report = Callable[[Position, Rule, str, str], None]
 
-_ORDERED_TEXT = re.compile(r"[A-Za-z]|\d{4}-\d\d-\d\d")  #: begins text that has one order, whatever the type is
+_ORDERED_TEXT = re.compile(
+    r"[A-Za-z]|\d{4}-\d\d-\d\d"
+)  #: the beginning of texts whose order does not depend on the type
 
 
 def read_split_points(
@@ -50,7 +52,7 @@ def read_split_points(
 
 
 def _order(column: Column | None, value: KeyValue) -> object:
-    """Returns what the value compares by; None where the key's type is unknown and the order depends on it."""
+    """Returns a comparable form of the value; None where the key's type is unknown and the order depends on it."""
     if column is not None and is_key_type(column.type):
         return order_of(column, value)
     if isinstance(value, int | float):
@@ -59,7 +61,7 @@ def _order(column: Column | None, value: KeyValue) -> object:
 
 
 def _are_in_order(before: Sequence[Any], after: Sequence[Any]) -> bool | None:
-    """Returns whether a split point lies above the one before it; None where that is unknown."""
+    """Returns whether a split point is above the previous one; None where that is unknown."""
     for one, other in zip(before, after, strict=False):
         if one is None or other is None or isinstance(one, str) != isinstance(other, str):
             return None
@@ -77,8 +79,8 @@ def _report_order(node: Node, same: bool, report: Report) -> None:
 
 
 def _split_point(node: Node, keys: Sequence[Column | None], report: Report) -> tuple[KeyValue, ...] | None:
-    """Returns none when it was reported. Values of a key that is unknown, or that has problems, are as they are
-    written."""
+    """Returns the split point; None when a problem was reported. Values of unknown keys, or keys with problems, are not
+    converted."""
     values = node.value if isinstance(node.value, list) else [node]
     if not values:
         report(node.at, Rule.SPLIT_EMPTY, "this split point has no values", "write a value of the first row key")

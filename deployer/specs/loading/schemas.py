@@ -1,4 +1,4 @@
-"""Reusable schemas: which columns each gives, after references, cycles and clashes of names were looked at."""
+"""Reusable schemas: the columns of each, after checks of references, cycles and repeated names."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from deployer.specs.yaml.suggestions import nearest, reference_remedy
 
 @dataclass(slots=True)
 class ComposedColumns:
-    """Columns in order. `complete` is false when some are unknown, so that a name may be there after all.
+    """Columns in order. `complete` is false when some are unknown, so that a missing name may still exist.
 
-    `invalid` are the names of columns that have problems of their own; None where not even the names are known.
+    `invalid` are the names of columns with problems; None where these names are unknown.
     """
 
     columns: tuple[DeclaredColumn, ...]
@@ -27,7 +27,7 @@ class ComposedColumns:
     invalid: frozenset[str] | None
 
     def lacks(self, name: str) -> bool:
-        """Returns whether no column has that name, also none of those with problems."""
+        """Returns whether no column has that name, including columns with problems."""
         names = {declared.column.name for declared in self.columns}
         return self.invalid is not None and name not in names | self.invalid
 
@@ -37,7 +37,7 @@ class Schemas:
     """The declared schemas by name; `compose` resolves references to them."""
 
     documents: Mapping[str, Document]
-    incomplete: bool  #: whether schemas may be declared in what could not be read
+    incomplete: bool  #: whether unread files or documents may declare schemas
     problems: list[Problem]
     resolved: dict[str, ComposedColumns] = field(default_factory=dict)
 
@@ -87,7 +87,7 @@ class Schemas:
         return self.of(target, chain)
 
     def of(self, name: str, chain: tuple[str, ...] = ()) -> ComposedColumns:
-        """Returns the columns of a schema; its problems are reported once however many tables use it."""
+        """Returns the columns of a schema; its problems are reported once, even if many tables use it."""
         if name not in self.resolved:
             self.resolved[name] = self.compose(self.documents[name], f"schema `{name}`", (*chain, name))
         return self.resolved[name]
@@ -100,7 +100,7 @@ class Schemas:
             self.problems.append(Problem(declared.type_at, finding.what, finding.remedy, finding.rule))
 
     def _check_others(self, others: Sequence[Node], joined: Sequence[DeclaredColumn], table: str) -> None:
-        """Reports columns with problems of their own whose names another column has too."""
+        """Reports columns with problems whose names another column has too."""
         first = {declared.column.name.lower(): (declared.column.name, declared.at) for declared in joined}
         for node in others:
             name = _name(node)

@@ -1,4 +1,4 @@
-"""Table declarations: documents to `TableSpec`s, with the rules that a table keeps within itself."""
+"""Table declarations: reads documents as `TableSpec`s, and checks the rules of a single table."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def read_table(
     problems: list[Problem],
     versions: VersionOf = no_versions,
 ) -> TableSpec:
-    """Returns the table as far as its document is valid; the rest is in `problems`, and the lake is then refused.
+    """Returns the valid parts of the table; faults are added to `problems`, and the lake is then refused.
 
-    `versions` gives those of functions that are declared without one.
+    `versions` returns the versions of functions that are declared without one.
     """
 
     def report(at: Position, rule: Rule, what: str, remedy: str) -> None:
@@ -130,15 +130,16 @@ def read_table(
 
 
 def problems_of_table(form: Mapping[str, Any]) -> list[Problem]:
-    """Returns what specs could not say of a table that comes from elsewhere: `form` is its document as plain values.
+    """Returns the problems of a table that does not come from specs:
 
-    The place of a problem is the property that it is in as the file, and the item of a list as the line.
+    `form` is its document as plain values. The place of a problem has the property as its file, and the item of a list
+    as its line.
     """
     return table_of_document(form)[1]
 
 
 def table_of_document(form: Mapping[str, Any]) -> tuple[TableSpec | None, list[Problem]]:
-    """Returns the table of a document as plain values as far as it is valid, and its problems, as `problems_of_table`
+    """Returns the valid parts of the table of a document as plain values, and its problems, as `problems_of_table`
     does."""
     node = Node({name: _placed(value, name) for name, value in form.items()}, "", 1, 1)
     problems: list[Problem] = []
@@ -296,7 +297,7 @@ def _unique(document: Document, label: str, report: Report) -> bool:
 
 
 def _check_column_renames(columns: Sequence[Column], report: Report) -> None:
-    """Within one table or struct, and in the structs inside of it."""
+    """Checks renames of columns in one table or struct, and in the structs inside of it."""
     declared = {column.name for column in columns}
     sources: dict[str, str] = {}
     for column in columns:
@@ -322,7 +323,7 @@ def _check_column_renames(columns: Sequence[Column], report: Report) -> None:
 
 
 def _check_sql(declared: DeclaredColumn, report: Report) -> None:
-    """Checks what the text alone shows. A plan tries the expression on the table's rows."""
+    """Checks the text of the expression. A plan evaluates it on the table's rows."""
     column = declared.column
     for name, text in (("default", column.default), ("using", column.using)):
         if not text:
@@ -335,7 +336,7 @@ def _check_sql(declared: DeclaredColumn, report: Report) -> None:
 
 
 def _check_no_sql(column: Column, inside: Column, report: Report) -> None:
-    """Values are computed for whole columns only."""
+    """Reports SQL of nested fields: values are computed only for whole columns."""
     for field in children(inside.type):
         for name, text in (("default", field.default), ("using", field.using)):
             if text and field.at is not None:

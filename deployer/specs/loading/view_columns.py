@@ -1,4 +1,4 @@
-"""The columns of a view: those that its query gives, with what the view's document says of them."""
+"""The columns of a view: those of its query, with the properties in the view's document."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Origins = Mapping[str, tuple[tuple[str, str], ...]]
 
 @dataclass(frozen=True, slots=True)
 class ViewColumns:
-    """The columns of a view as a table's document would declare them, and what its query reads."""
+    """The columns of a view in the form of a table's document, and the columns that its query reads."""
 
     nodes: tuple[Node, ...]
     reads: Mapping[str, tuple[str, ...]]
@@ -40,7 +40,7 @@ def columns_of_view(
     report: Report,
 ) -> ViewColumns | None:
     """Returns the columns of a view, whose sources are None where their columns are unknown; None where the query
-    cannot be planned, which is then reported, or where not everything is known that it needs."""
+    cannot be planned, which is reported, or where something that it needs is unknown."""
     known = {name: table for name, table in sources.items() if table is not None}
     if len(known) < len(sources) or view.document.unresolved & {"query", "functions"}:
         return None
@@ -69,7 +69,7 @@ def _planned(
     at: Position,
     report: Report,
 ) -> tuple[list[Column], Mapping[str, tuple[str, ...]], Origins] | None:
-    from deployer.specs.types.arrow import arrow_schema, arrow_type, column_of  # with pyarrow, which views alone need
+    from deployer.specs.types.arrow import arrow_schema, arrow_type, column_of  # loads pyarrow, which only views need
     from deployer.specs.types.parser import parse_type
 
     returned: dict[str, pa.DataType] = {name: arrow_type(parse_type(each.returns)) for name, each in functions.items()}
@@ -126,7 +126,7 @@ def _as_declared(
     functions: Mapping[str, ViewFunction],
     report: Report,
 ) -> ViewColumns | None:
-    """Returns the columns that the document lists where a function does not say what it returns: they need types."""
+    """Returns the columns of the document, which need types, where a function does not declare its result type."""
     unknown = next(name for name, each in functions.items() if not each.returns)
     node = view.document.get("functions") or view.document.node
     untyped = [name for name, item in declared.items() if isinstance(item.value, dict) and "type" not in item.value]
@@ -147,7 +147,7 @@ def _as_declared(
 
 
 def _node(column: Column, declared: Node | None, query: Node, report: Report) -> Node:
-    """Returns the column as a table's document would declare it, at the place that says most of it."""
+    """Returns the column in the form of a table's document, with the most informative place."""
     place = declared or query
     own = declared.value if declared is not None and isinstance(declared.value, dict) else {}
     kind = format_type(column.type)

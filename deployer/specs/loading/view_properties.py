@@ -1,4 +1,4 @@
-"""The properties of a view's document that tables do not have: its functions, its freshness and its services."""
+"""The properties of a view's document that tables do not have: functions, freshness and services."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _function(name: str, node: Node, report: Report) -> ViewFunction | None:
 
 
 def read_staleness(node: Node | None, report: Report) -> int | None:
-    """Returns how late the view may be, in milliseconds; None where it may be as late as it gets."""
+    """Returns how late the view may be, in milliseconds; None without a limit."""
     if node is None:
         return None
     try:

@@ -1,6 +1,6 @@
-"""View declarations: documents to `TableSpec`s with a query.
+"""View declarations: reads documents as `TableSpec`s with a query.
 
-The columns of a view are those that DataFusion plans of its query over the declared columns of its tables. With them, a
+The columns of a view are those of DataFusion's plan of its query over the declared columns of its tables. With them, a
 view's document is read by the rules of tables. Functions are never imported, and nothing is computed.
 """
 
@@ -30,14 +30,17 @@ from deployer.specs.sources.modules import VersionOf
 from deployer.specs.types.view import ViewSpec
 from deployer.specs.yaml.suggestions import reference_remedy
 
-_OF_TABLES_ALONE = ("BACKFILL", "EXPIRE", "INGEST")  #: services that write rows or values, as in views refreshes do
+_OF_TABLES_ALONE = (
+    "BACKFILL",
+    "EXPIRE",
+    "INGEST",
+)  #: services that write rows or values, which only refreshes do in views
 Report = Callable[[Position, Rule, str, str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class ViewReader:
-    """The context in which the views of a lake are read. `incomplete`: tables may be declared in what could not be
-    read."""
+    """The context in which the views of a lake are read. `incomplete`: unread files or documents may declare tables."""
 
     schemas: Schemas
     defaults: Defaults
@@ -52,7 +55,7 @@ class ViewReader:
 def read_views(
     documents: Sequence[Document], tables: Iterable[tuple[TableSpec, Document]], reader: ViewReader
 ) -> list[tuple[TableSpec, Document]]:
-    """Returns the views in the order of their documents, each as far as it is valid; `tables` are those of the lake."""
+    """Returns the valid parts of the views in the order of their documents; `tables` are those of the lake."""
     declared = [_declared(document, reader) for document in documents]
     known: dict[str, TableSpec | None] = {}  # None: its columns are unknown
     for table, document in tables:
@@ -148,7 +151,7 @@ def _path_back(start: str, of_views: Mapping[str, DeclaredView]) -> tuple[str, .
 def _in_order(
     declared: Sequence[DeclaredView], of_views: Mapping[str, DeclaredView], in_cycles: frozenset[str]
 ) -> list[DeclaredView]:
-    """Returns the views, each after those that it reads; those of cycles come first."""
+    """Returns the views, each after its sources; views of cycles come first."""
     waiting = [view for view in declared if view.full_name not in in_cycles]
     order = [view for view in declared if view.full_name in in_cycles]
     while waiting:

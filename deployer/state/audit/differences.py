@@ -12,16 +12,17 @@ from deployer.state.model.partitions import check_tree
 from deployer.state.model.services import EXCLUDES
 from deployer.state.model.table_locations import fault_between, fault_of_datasets
 
-_SHOWN = 3  #: of the things that differ in one part, how many are named
+_SHOWN = 3  #: at most this many differences of one part are named
 
 K = TypeVar("K")
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that is not as it must be. `where` names the stored thing, `what` says what is wrong with it.
+    """A difference or damage.
 
-    `lasting`: it is damage of the data itself, that no change of the state can repair.
+    `where` names the stored object, `what` the fault. `lasting`: the data itself is damaged, which no change of the
+    state can repair.
     """
 
     where: str
@@ -33,8 +34,8 @@ class Difference:
 
 
 def state_differences(held: State, folded: State) -> list[str]:
-    """Returns what a stored state has otherwise than the log makes it, a line for each part; empty when it is the
-    same."""
+    """Returns the differences between a stored state and the state that the log makes, one line for each part; empty
+    when they are equal."""
     lines = []
     for each in fields(folded):
         name = each.name

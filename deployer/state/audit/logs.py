@@ -1,6 +1,7 @@
-"""Folds a log from its beginning and compares: entries with their checksums, snapshots with what the log makes.
+"""Folds a log from its beginning and compares: entries with their checksums, snapshots with the states that the log
+makes.
 
-Nothing here is taken from a cache, and nothing is changed.
+No cache is used, and nothing is changed.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ _ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True)
 class LogAudit:
-    """The result of an audit of a log. `state` is its newest, None when nothing whole leads up to it.
+    """The result of an audit of a log. `state` is its newest state, None when it cannot be folded.
 
-    `recovered` are the states of damaged snapshots that what is before them makes again. `damaged` are the versions of
-    damaged entries, and of damaged snapshots that nothing makes again. `inner` are differences within the newest state,
-    whose log is whole. `unpointed` are folders that no pointer names: of a process that died, or takes a snapshot now.
+    `recovered` are states of damaged snapshots that earlier data can rebuild. `damaged` are the versions of damaged
+    entries, and of damaged snapshots that cannot be rebuilt. `inner` are differences within the newest state, whose log
+    is intact. `unpointed` are folders without a pointer, of a process that died or is taking a snapshot.
     """
 
     log: str
@@ -45,7 +46,7 @@ class LogAudit:
 
     @property
     def first_whole(self) -> int | None:
-        """The oldest snapshot above all that is damaged; None when there is none."""
+        """The oldest snapshot above all damage; None when there is none."""
         above = [version for version in self.snapshots if version > max(self.damaged, default=0)]
         return min(above, default=None)
 
@@ -55,7 +56,7 @@ class _ReadAgain(Exception):
 
 
 def audit_log(log: str, logs: LogReader, snapshots: SnapshotReader, objects: ObjectReader) -> LogAudit:
-    """Raises Refused for what a newer deployer wrote; whatever is damaged is a difference."""
+    """Audits a log. Damage is reported as a difference. Raises Refused for data that a newer deployer wrote."""
     for _ in range(_ATTEMPTS):
         try:
             return _Audit(log, logs, snapshots, objects).run()
@@ -171,7 +172,7 @@ class _Audit:
         return folded
 
     def _check_parts(self, pointer: SnapshotRecord, where: str) -> None:
-        """Every file against its checksum: a reader may have what it needs from the pointer."""
+        """Compares every file with its checksum: a reader may have used the pointer's copy."""
         manifest = manifest_of(pointer)
         for name, part in manifest["parts"].items():
             path = f"{manifest['location']}/{name}.parquet"

@@ -1,4 +1,4 @@
-"""Puts right what an audit of a log found, as far as nothing that was committed is lost by it."""
+"""Repairs the faults that an audit of a log found, if no committed data is lost by the repair."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from deployer.state.snapshots.files import SnapshotWriter
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that was done, or is to be done; `left` says that it is not, and `what` why."""
+    """A completed or planned repair. `left`: it is not done, and `what` has the reason."""
 
     where: str
     what: str
@@ -25,10 +25,10 @@ class Step:
 def mend_log(
     audit: LogAudit, backend: Backend, snapshots: SnapshotWriter, *, dry_run: bool, drop_history: bool
 ) -> Iterator[Step]:
-    """Makes damaged snapshots again where the log reaches them; with `dry_run` only says so.
+    """Rebuilds damaged snapshots where the log reaches them; with `dry_run` it only reports.
 
-    What only states of the past rest on, and nothing can make again, is removed with `drop_history`, together with all
-    that is older. The newest state and what was committed to it are never touched.
+    Damage that only past states depend on and that cannot be rebuilt is removed with `drop_history`, together with all
+    older data. The newest state and its commits are never changed.
     """
     log = audit.log
     for version, state in sorted(audit.recovered.items()):

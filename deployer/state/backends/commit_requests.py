@@ -1,4 +1,4 @@
-"""Commit requests of waiting writers: files with what each would do, and pipes for the answers.
+"""Commit requests of waiting writers: files with their commits, and pipes for the answers.
 
 Files of a request are named by its time and a random id:
 
@@ -28,7 +28,7 @@ from deployer.platform.files.private import create_file, make_private_folder
 from deployer.platform.system.failpoints import reached
 
 AT_ONCE = 32  #: requests that are read at once
-LEFT_BEHIND = 60  #: seconds after which a pipe without a request and without a reader counts as left behind
+LEFT_BEHIND = 60  #: seconds after which a pipe without a request and without a reader is removed
 
 _TURN, _ANSWER = b"turn", b"answer "
 _LONGEST = select.PIPE_BUF - 16  # a message is written whole or not at all
@@ -36,7 +36,7 @@ _LONGEST = select.PIPE_BUF - 16  # a message is written whole or not at all
 
 @dataclass(slots=True)
 class CommitRequest:
-    """The commit of another writer. It must be answered if it was taken, before the lock is released."""
+    """The commit of another writer. A taken request must be answered before the lock is released."""
 
     body: bytes
     _path: Path
@@ -45,7 +45,7 @@ class CommitRequest:
     _taken: bool = False
 
     def take(self) -> bool:
-        """Returns whether it is to be done here: True once, and from then on no other writer does it."""
+        """Takes the request: returns True once, and then no other writer commits it."""
         if not self._taken:
             reached("line.before-take")
             with suppress(OSError):
@@ -75,7 +75,7 @@ class CommitRequest:
 
 @dataclass(slots=True)
 class OwnCommitRequest:
-    """The request that this writer made."""
+    """The request of this writer."""
 
     path: Path
     pipe: int
@@ -101,7 +101,7 @@ class OwnCommitRequest:
         return own
 
     def poll_result(self, seconds: float) -> bytes | None:
-        """Returns the answer, if it comes within so many seconds; ends earlier when this writer gets the lock."""
+        """Returns the answer if it arrives within this many seconds; ends earlier when this writer gets the lock."""
         polled = select.poll()
         polled.register(self.pipe, select.POLLIN)
         if not polled.poll(1000 * seconds):
@@ -116,7 +116,7 @@ class OwnCommitRequest:
         return not self.path.exists()
 
     def withdrawn(self) -> bool:
-        """Returns whether it was not taken; then it will not be."""
+        """Withdraws the request; returns whether it was not taken before, and so never will be."""
         try:
             self.path.unlink()
         except FileNotFoundError:
@@ -124,7 +124,8 @@ class OwnCommitRequest:
         return True
 
     def settled(self, seconds: float) -> tuple[bytes | None, bool]:
-        """Returns the answer after it was taken, waited for so long, and whether the one who took it is gone."""
+        """Waits this long for the answer to a taken request; returns it, and whether the process that took it has
+        ended."""
         gone = locked(self.file)  # it is held until the answer is given
         return self.poll_result(0 if gone else seconds), gone
 

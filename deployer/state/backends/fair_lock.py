@@ -1,9 +1,9 @@
-"""Taking turns among the threads and processes of one machine, so that writers seldom lose races to each other.
+"""A lock that the threads and processes of one machine take in order, so that writers seldom lose races to each other.
 
-SQLite's own waiting sleeps ever longer (up to 100 ms), and a lost race costs a whole attempt: eight writers that take
-turns commit several times as often. A process that is stopped while it holds the lock must not block others, so the
-wait is short, and a process whose wait failed does not wait for a while. Threads of one process queue for a plain lock
-first: they are stopped together, and one of them waits for other processes at a time.
+SQLite's own wait sleeps for increasing times (up to 100 ms), and a lost race costs a whole attempt: with the lock,
+eight writers commit several times as often. A process that is stopped while it holds the lock must not block others, so
+the wait is short, and after a failed wait a process does not wait for some time. Threads of one process queue for a
+plain lock first: they are stopped together, and one of them waits for other processes at a time.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from pathlib import Path
 from deployer.platform.files.private import open_lock
 
 LOCK_TIMEOUT = 0.25  #: default seconds to wait for the lock
-DOING_WITHOUT = 10.0  #: seconds in which one does not wait again after a wait failed
+DOING_WITHOUT = 10.0  #: seconds without waiting after a failed wait
 
 
 class FairLock:
-    """Turns on one lock file. Thread-safe; safe to use after a fork."""
+    """A lock on one lock file. It is safe for threads, and after a fork."""
 
     def __init__(self, path: Path, patience: float = LOCK_TIMEOUT) -> None:
         self._path, self._patience = path, patience
@@ -35,7 +35,7 @@ class FairLock:
     def taken(self) -> Iterator[bool]:
         """Waits for the lock, at most `patience` seconds among processes, and proceeds with it or without.
 
-        Gives whether another process had it, and so may have changed what this one knows.
+        Yields whether another process had it, and so may have changed the state that this one read.
         """
         if self._process != os.getpid():  # after a fork the lock may be held by a thread that is not here
             self._threads, self._process = threading.Lock(), os.getpid()
@@ -72,8 +72,8 @@ class FairLock:
 class _Wait:
     """Waits for the lock in the kernel, on a thread of its own, since no such wait can be limited in time.
 
-    Looking again and again instead takes a tenth of two cores from eight writers. A process that stops waiting leaves
-    the lock to the thread, which releases it as soon as it has it.
+    Polling instead would take a tenth of two cores with eight writers. A process that stops waiting leaves the lock to
+    the thread, which releases it as soon as it has it.
     """
 
     def __init__(self, descriptor: int) -> None:

@@ -1,9 +1,9 @@
-"""Group commit: writers on one machine queue for a log, and the one with the lock may commit for those that wait.
+"""Group commit: writers on one machine queue for a log, and the writer with the lock may commit for waiting ones.
 
-A writer that finds the lock taken leaves a *commit request*: a file with what it would do, and a pipe for the answer.
-The writer that holds the lock may take requests and do them along with its own work, so that many cost little more than
-one. The lock itself is a courtesy, which several may hold at once; what keeps a request from being done twice is the
-request itself (see `commit_requests`).
+A writer that finds the lock taken leaves a *commit request*: a file with its commit, and a pipe for the answer. The
+writer with the lock may take requests and commit them with its own work, so that many cost little more than one. The
+lock is only an optimization, and several may hold it at once; the request itself prevents a double commit (see
+`commit_requests`).
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ POLL_SECONDS = 0.05  #: poll interval while waiting; the holder may have died wi
 class Ticket:
     """The result of waiting.
 
-    `waited`: others held the lock, and may have changed the state since. `answer`: another writer took the request
-    and says what came of it. `taker_gone`: another took it and ended without an answer. `in_doubt`: another took it and
-    did not answer in time, and may do it yet unless that is prevented. Else it was not taken, and will not be.
+    `waited`: others held the lock, and may have changed the state. `answer`: the answer of another writer that took the
+    request. `taker_gone`: another writer took it and ended without an answer. `in_doubt`: another writer took it and
+    did not answer in time, and may still commit it. In other cases it was not taken, and will not be.
     """
 
     waited: bool = False

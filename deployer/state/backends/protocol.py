@@ -1,9 +1,9 @@
 """The protocol that each backend of the state store implements.
 
 A log is a dense run of records, version 1 onwards. Records at or below its *floor* have been removed, because a
-snapshot replaces them. The one primitive: put version n+1 of a log unless that version exists, and only above
-the floor, for several logs at once all or none. The condition on the floor keeps a writer that stalled from winning a
-version that was removed under it.
+snapshot replaces them. The one primitive: put version n+1 of a log unless that version exists, and only above the
+floor, for several logs at once all or none. The condition on the floor prevents a stalled writer from writing a version
+that was removed meanwhile.
 """
 
 from __future__ import annotations
@@ -93,29 +93,27 @@ class Backend(LogReader, Protocol):
     transaction_logs: int | None  #: how many logs one `put` may write to; None for any number
 
     def put(self, records: Sequence[Record]) -> bool:
-        """Writes one record for each log, all or none. False when any version exists or is not above the floor.
+        """Writes one record for each log, all or none. Returns False when any version exists or is not above the floor.
 
-        All see it at once, and it is durable after the next `flush`, by whomever: a machine that loses power before
-        that may have forgotten it, and then also all that came after it.
-
-        It may be False also when writers met at one moment, or the backend admitted no writer for a while; and True for
-        records that exist already just as they are.
-        OutcomeUnknown: it may have been written, or may be yet; any other error: it was not and will not be.
+        All readers see it immediately, and it is durable after the next `flush` of any process: after a power failure
+        before that, it may be lost, with all later records. It may also return False when writers collide, or when the
+        backend accepts no writer for some time, and True for equal records that exist already. After OutcomeUnknown it
+        may have been written, or may still be; after any other error it was not and will not be written.
         """
         ...
 
     def flush(self) -> None:
-        """Waits until all that was put before is durable. OutcomeUnknown: whether writes since the last flush are
-        durable is unknown.
+        """Waits until all earlier records are durable.
 
-        Writers that do so at once share the disk's work, so it is not for those who hold others up meanwhile.
+        After OutcomeUnknown, it is unknown whether writes since the last flush are durable. Concurrent calls share the
+        disk's work, so do not call it while holding a lock.
         """
         ...
 
     def turn(self) -> AbstractContextManager[bool]:
-        """Held around a commit: writers near to each other wait for it a little rather than lose races.
+        """Held around a commit: writers on one machine wait for it briefly instead of losing races.
 
-        Gives whether another writer had it until now. Only a courtesy: it may be given to several at once.
+        Yields whether another writer had it before. It is only an optimization: several may hold it at once.
         """
         ...
 
@@ -137,7 +135,7 @@ class Backend(LogReader, Protocol):
         ...
 
     def wipe(self) -> None:
-        """Leaves nothing of what was removed in the files of the backend, as far as no process has them open."""
+        """Wipes removed data from the files of the backend, if no process has them open."""
         ...
 
     def truncate(self, log: str, floor: int) -> Sequence[SnapshotRecord]:

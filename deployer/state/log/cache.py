@@ -1,4 +1,4 @@
-"""The newest known state of each log, brought up to date by reading only what came since."""
+"""The newest known state of each log, updated by reading only newer entries."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LoadSnapshot = Callable[[SnapshotRecord], "CachedState"]
 
 
 class StateCache:
-    """Thread-safe. States are values: what a reader holds never changes."""
+    """Thread-safe. States are values: a reader's state never changes."""
 
     def __init__(self, logs: LogReader, load: LoadSnapshot) -> None:
         self._logs, self._load = logs, load

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class Inapplicable(Exception):
-    """An update that makes no sense on a state: a conflict while committing, corruption when read from the log."""
+    """An update does not fit a state: a conflict during a commit, corruption when read from the log."""
 
     def __init__(self, what: str) -> None:
         self.what = what

@@ -220,7 +220,7 @@ def _rebuilt(state: TableState, update: TableRebuilt) -> TableState:
 
 
 def _as_of(state: TableState, update: TableRestored | TableRebuilt, jobs: Iterable[Job]) -> TableState:
-    """Returns the state with everything that the update says of the table, and these jobs."""
+    """Returns the state with all properties of the update, and these jobs."""
     return replace(
         state,
         properties=update.properties,

@@ -145,11 +145,11 @@ class RowCounts:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job that is done; kept until the table is emptied, so that the same job id adds nothing twice.
+    """A completed job; it is kept until the table is emptied, so that the same job id is never committed twice.
 
-    `rows` is how many it wrote, or touched where it changed rows. `sources` are the files that a load read, or what a
-    backfill was asked for, as JSON; empty when they are unknown. `counts` are those of a change of rows (update,
-    delete, merge), None for others.
+    `rows` is the number of written rows, or of affected rows for a change of rows. `sources` are the files of a load,
+    or the request of a backfill, as JSON; empty when they are unknown. `counts` are those of a change of rows (update,
+    delete, merge), None for other jobs.
     """
 
     job_id: str
@@ -189,7 +189,7 @@ class RestoreTarget:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A job that recorded an intent to commit to Lance and no outcome. `restore` is given for a restore."""
+    """The recorded intent of a job to commit to Lance, without an outcome. `restore` is given for a restore."""
 
     job_id: str
     kind: str

@@ -1,6 +1,6 @@
-"""A state store that is missing while the datasets of its tables are there: it was lost, or its disk is not mounted.
+"""A state store that is missing while the datasets of its tables exist: it was lost, or its disk is not mounted.
 
-A dataset that deployer made is known by its name, `DATABASE/NAME-ID.lance`. Nothing is opened.
+A dataset that deployer made is recognized by its name, `DATABASE/NAME-ID.lance`. Nothing is opened.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from deployer.errors import Refused
 from deployer.state.model.location import is_made
 
-#: What to do when a state store is lost.
+#: the remedy for a lost state store
 RECOVERY = "restore the folder _state from a backup; without a backup, run `deployer state rebuild`"
 _SHOWN = 3
 

@@ -106,7 +106,7 @@ class Run:
     """One run of a service. `cause` is why it was queued, such as `schedule` or `on demand`; `author` is by whom.
 
     `holder` works on it and has it until `lease_until`; the next process that finds its lease expired fails it. `wish`
-    is what is asked of the holder. `reason` says why it failed, was skipped or cancelled; `log` is where its log is.
+    is the request to the holder. `reason` says why it failed, was skipped or cancelled; `log` is where its log is.
 
     A run that writes columns has these as its `target`; no two open runs write the same one. `job` is the id
     of the job that it works on, which a later run can resume. `claims` are the fragments that it is writing values for:
@@ -152,7 +152,8 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Savepoint:
-    """A table at one moment, by a name that the table has once: what it needs is kept while it is there.
+    """A named state of a table at one time; the data that it needs is kept as long as the savepoint exists. Names are
+    unique in a table.
 
     `lance_version` is of dataset number `dataset`; `state_version` is the version of the table's log that recorded it.
     """

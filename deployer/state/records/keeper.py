@@ -1,8 +1,8 @@
-"""Keeps the record in a table's dataset up with the state store, so that a lost one can be rebuilt.
+"""Keeps the record in a table's dataset equal to the state store, so that a lost store can be rebuilt.
 
-What a commit to Lance has in its metadata is not in the record, so loads write nothing. Everything else that is
-committed to the state is recorded before its writer hears that it is done. A process that dies in between leaves an old
-record: the next process that commits to the table notices it at its first commit, which is before it adds any row.
+The record does not contain what the metadata of commits to Lance has, so loads do not write it. Everything else that is
+committed to the state is recorded before the commit returns to its writer. A process that dies in between leaves an old
+record. The next process that commits to the table detects this at its first commit, before it adds rows.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The requirements of each kind of transaction, which decide which of two concurrent ones is refused.
 
-Two transactions are concurrent when the second was decided on the state before the first. The second commits on top
-of the first when its requirements still hold, and is a Conflict otherwise. Who writes data requires it with the intent,
-before anything goes to Lance; what Lance has taken is always recorded. To add a kind of transaction: a function here
-for what it requires, a row and a column in tests/state/conflict_table.py, from which the tables of
-docs/state-format.md are made, and a sample in tests/state/test_conflicts.py, which holds every cell. Those on
+Two transactions are concurrent when the second was decided on the state before the first. The second commits on top of
+the first when its requirements still hold, and is a Conflict otherwise. A writer of data sets its requirements with the
+intent, before anything is sent to Lance; a commit that Lance has taken is always recorded. To add a kind of
+transaction: a function here for what it requires, a row and a column in tests/state/conflict_table.py, from which the
+tables of docs/state-format.md are made, and a sample in tests/state/test_conflicts.py, which holds every cell. Those on
 services, runs and savepoints are in `service_conflicts`.
 """
 

@@ -1,6 +1,6 @@
-"""The check whether an export of a state store has its shape: the file may come from elsewhere, checksums included.
+"""Checks the shape of an export of a state store: the file, including its checksums, is untrusted.
 
-Names in it become paths here, so only those pass that the state store itself would give.
+Names in it become paths, so only names that the state store itself would give are accepted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Deletes tables, and reports how much goes with them. Every step can be repeated after a crash."""
+"""Deletes tables, and reports the deleted data. Every step can be repeated after a crash."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class StoredDataset:
 class DeletionSummary:
     """Rows that the table held, and the bytes and files on storage of all its datasets, with all their versions.
 
-    `rows` is None where the table's log cannot be read. `savepoints` are the names of those that go with it, the newest
+    `rows` is None where the table's log cannot be read. `savepoints` are the names of deleted savepoints, the newest
     first.
     """
 
@@ -53,7 +53,8 @@ class DeletionSummary:
 
 
 def to_delete(store: StateStore, root: str, entry: TableEntry) -> DeletionSummary:
-    """Returns what a deletion removes, before it begins. Raises as `removal.require_removable` for what cannot go."""
+    """Returns what a deletion removes, before it begins. Raises as `removal.require_removable` for data that cannot be
+    removed."""
     try:
         rows: int | None = store.table(entry.table_id).files.rows
     except NotFound:  # its log is removed already
@@ -77,7 +78,7 @@ def to_delete(store: StateStore, root: str, entry: TableEntry) -> DeletionSummar
 def delete_counted(
     store: StateStore, root: str, entry: TableEntry, *, allow_destroy: bool, delete_savepoints: bool = False
 ) -> DeletionSummary:
-    """Deletes the table's data and metadata; resumes a deletion that was interrupted.
+    """Deletes the table's data and metadata; resumes an interrupted deletion.
 
     Raises Refused when it has savepoints, unless `delete_savepoints`, and when it holds rows and is protected, unless
     `allow_destroy`.
@@ -96,14 +97,13 @@ def delete_table(
     delete_savepoints: bool = False,
     planned_with: TableSpec | None = None,
 ) -> None:
-    """Delete the table's data and its state; nothing to do when it is gone.
+    """Deletes the table's data and its state; does nothing when it does not exist.
 
-    `planned_with` is the table that a plan was made of: raises Conflict when its declaration has changed since.
-
-    Refused when rows of it are under a legal hold, when it has savepoints, unless `delete_savepoints`, and when it
-    holds rows and is protected, unless `allow_destroy`; the latter also where its deletion was begun before, as the
-    state may say so without a request for it. Nothing is changed unless all of its datasets can be removed.
-    A table whose dataset or log cannot be read is deleted by what is known of it: at least its entry.
+    `planned_with` is the table that a plan was made from: raises Conflict when its declaration has changed since.
+    Raises Refused when rows of it are under a legal hold, when it has savepoints, unless `delete_savepoints`, and when
+    it has rows and is protected, unless `allow_destroy`. Protection is checked even where a deletion began before,
+    because any program may have written that state. Nothing is changed unless all of its datasets can be removed. For a
+    table whose dataset or log cannot be read, all known data is deleted, at least its entry.
     """
     entry = store.instance().tables.get(table_id)
     if entry is None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def create_instance(root: str, spec: InstanceSpec, owner: str, *, new_state: bool = False) -> None:
-    """Create the instance's state store. When `owner` created it before, its properties are brought up to `spec`.
+    """Creates the instance's state store. When `owner` created it before, its properties are changed to `spec`.
 
     Raises Conflict when another instance, or one of another owner, is at this root; Refused where datasets show that
     the former state store was lost, unless `new_state`.
@@ -62,14 +62,15 @@ def _new_store(root: str, spec: InstanceSpec) -> StateStore:
 
 
 def update_instance(root: str, spec: InstanceSpec) -> None:
-    """Record the instance's changed properties. Raises Refused, before anything is written, for another state store."""
+    """Records the instance's changed properties. Raises Refused, before anything is written, for another state
+    store."""
     with closing(open_store(root)) as store:
         refuse_unsupported(diff(live_instance(store.instance()), spec, read=True))
         store.commit(INSTANCE_LOG, [SetInstanceProperties({SPEC: instance_to_json(spec)})])
 
 
 def delete_instance(root: str, address: str) -> None:
-    """Remove the state store and, when nothing else is in it, the root. Refused while the instance has tables, or
+    """Removes the state store and, if it is then empty, the root. Raises Refused while the instance has tables, or
     datasets of recordings."""
     with closing(open_store(root)) as store:
         instance = store.instance()

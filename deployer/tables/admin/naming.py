@@ -1,4 +1,4 @@
-"""A table's name and its online flag: changed in the state store alone, no data moves."""
+"""Changes a table's name and its online flag, only in the state store; no data is moved."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from deployer.state.transactions.tables import to_rename
 
 
 def rename_table(store: StateStore, entry: TableEntry, database: str, name: str) -> bool:
-    """Renames the table; False when it has the name already. Readers by its id or place are not affected.
+    """Renames the table; returns False when it has the name already. Readers by its id or place are not affected.
 
     Raises Conflict when the name belongs to another table, or when the table is removed meanwhile.
     """
@@ -24,7 +24,7 @@ def rename_table(store: StateStore, entry: TableEntry, database: str, name: str)
 
 
 def set_online(store: StateStore, table_id: str, online: bool) -> bool:
-    """Puts a table online or takes it offline; False when it is so already."""
+    """Puts a table online or takes it offline; returns False when nothing changed."""
     if store.table(table_id).properties.online == online:
         return False
     store.commit(table_id, [SetTableProperties({"online": online})])

@@ -14,7 +14,7 @@ def require_owner(entry: TableEntry, state: TableState, owner: str) -> None:
 
 
 def require_instance_owner(entry: TableEntry, instance: InstanceState, owner: str) -> None:
-    """Does the same for a table whose log cannot be read: the stack that manages the instance may change it."""
+    """Checks the owner of a table whose log cannot be read: the stack that manages the instance may change it."""
     _require(entry, instance_owner(instance), owner, "the instance of this table, whose log cannot be read")
 
 

@@ -1,7 +1,7 @@
 """Creates and changes tables; `deletion` removes them. Every step can be repeated after a crash.
 
-A table is registered before its dataset is written and forgotten after its dataset is removed, so that the state store
-knows of everything on storage.
+A table is registered before its dataset is written, and its entry is removed after its dataset, so that the state store
+has everything on storage.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 
 
 class ViewBuilder(Protocol):
-    """Adds the columns that refreshes of a view keep, and builds a view again beside its rows, for another query."""
+    """Adds the hidden columns of a view for refreshes, and builds a view again for another query."""
 
     def with_stored_columns(self, store: StateStore, root: str, spec: TableSpec) -> TableSpec: ...
 
@@ -96,11 +96,11 @@ def create_table(
     declared: Mapping[str, JSON] | None = None,
     views: ViewBuilder | None = None,
 ) -> str:
-    """Create the table and return its id; resumes a creation that was interrupted.
+    """Creates the table and returns its id; resumes an interrupted creation.
 
-    `declared` is remembered of a new table beside what `spec` declares. `views` makes views, for specs with a query.
-    A table of that name that `owner` created before is brought up to `spec`. Raises Conflict when the name belongs to a
-    table that `owner` does not manage, and as `delete_table` does where a deletion of that name was interrupted.
+    `declared` is recorded for a new table in addition to `spec`. `views` builds views, for specs with a query. A table
+    of that name that `owner` created before is changed to `spec`. Raises Conflict when the name belongs to a table that
+    `owner` does not manage, and as `delete_table` does where a deletion of that name was interrupted.
     """
     entry = store.instance().by_name(spec.full_name)
     if entry is not None and entry.status == "deleting":
@@ -153,16 +153,13 @@ def update_table(
     plan_build: PlanBuild = in_one_part,
     views: ViewBuilder | None = None,
 ) -> None:
-    """Apply what differs between the live table and `spec`. Refused before anything is changed when a part of it is.
+    """Applies the differences between the live table and `spec`.
 
-    `renamed`: a plan showed that this is the table, whatever its name is. Without that, a table whose name `spec` does
-    not know may differ by that name alone.
-
-    Changes are made in the stages of `deployer.plan.stages`. Each change is complete on its own: after a failure, the
-    next call makes the others. `with_spark`, where given, rewrites what is too much for one process;
-    `elsewhere`, where given, rewrites a table with rows. `planned_with` is the table that a plan was made of: raises
-    Conflict when its declaration has changed since; its rows may have. `plan_build` says how indexes are built, `views`
-    how a view with another query is.
+    If one part is refused, nothing is changed. `renamed`: a plan showed that this is the table, whatever its name.
+    Without it, a table that `spec` does not name may differ only by its name. Changes are made in the stages of
+    `deployer.plan.stages`. After a failure, the next call makes the remaining changes. `with_spark` rewrites tables
+    that are too large for one process; `elsewhere` rewrites a table with rows. `planned_with` is the table of the plan:
+    raises Conflict when its declaration has changed since. `plan_build` plans builds of indexes, `views` builds views.
     """
     entry = store.instance().tables.get(table_id)
     if entry is None or entry.status != "active":
@@ -187,7 +184,7 @@ def update_table(
     refuse_what_rows_forbid(root, live, changes)
     if live.statistics.rows == 0 and any(refusal(change, keys) for change in changes):
         from deployer.tables.evolution.rewrite.empty_dataset import (
-            redeclare_empty,  # it loads Arrow, which a preview can do without
+            redeclare_empty,  # it loads Arrow, which a preview does not need
         )
 
         live = redeclare_empty(store, root, live, spec, changes)
@@ -200,7 +197,9 @@ def update_table(
         if elsewhere is not None and live.statistics.rows:
             elsewhere(store, root, table_id, spec, on_progress)
             return
-        from deployer.tables.evolution.rewrite.rewrite import rewrite_table  # loads Arrow, which previews do without
+        from deployer.tables.evolution.rewrite.rewrite import (
+            rewrite_table,
+        )  # it loads Arrow, which previews do not need
 
         rewrite_table(store, root, table_id, spec, with_spark, on_progress)
 
@@ -250,7 +249,7 @@ def _execute(
     on_progress: OnProgress,
     plan_build: PlanBuild,
 ) -> None:
-    """Execute one stage on the way to `spec`, whose changes `refuse_unsupported` let through."""
+    """Executes one stage of the changes to `spec`, which passed `refuse_unsupported`."""
     match stage:
         case s.RenameTable():
             store.commit(
@@ -326,7 +325,8 @@ def first_services(spec: TableSpec) -> list[PutService]:
 
 
 def apply_service_change(store: StateStore, table_id: str, change: c.ServiceChange) -> None:
-    """Raises Conflict when another process changes the service at the same time, or when one to detach is running."""
+    """Applies a change of a service. Raises Conflict when another process changes it at the same time, or when a
+    service to detach is running."""
     kind = service_name(change).upper()
     before = next((each for each in store.table(table_id).services.values() if each.kind == kind), None)
     live = service_spec(before) if before else ServiceSpec(kind)

@@ -30,7 +30,7 @@ class CommitReader:
     _opened: dict[str, LanceDataset] = field(default_factory=dict)
 
     def batches(self, commit: Commit, selection: Selection | None = None) -> Iterator[pa.RecordBatch]:
-        """Yields the rows of the commit in the feed's schema, those of a `selection` alone if one is given: deleted
+        """Yields the rows of the commit in the feed's schema, only those of a `selection` if one is given: deleted
         rows, then inserted and updated ones."""
         every = selection_of(commit, judged=self.reading.condition is not None)
         wanted = selection or every
@@ -53,10 +53,10 @@ class CommitReader:
             yield from self._labelled(commit, batch, UPDATE)
 
     def before_and_after(self, commit: Commit) -> Iterator[tuple[pa.RecordBatch, bool]]:
-        """Yields the rows that the commit took out, with False, and those that it put in, with True; rows that it wrote
-        values into are both. They have the columns of the feed without `META`.
+        """Yields the removed rows of the commit with False, and the added ones with True; rows with newly written
+        values are in both.
 
-        A row that a restore did not change may be among both.
+        They have the columns of the feed without `META`. A row that a restore did not change may be in both.
         """
         every = selection_of(commit, judged=self.reading.condition is not None)
         after = self._version(commit.position.dataset, commit.after)
@@ -124,7 +124,7 @@ class CommitReader:
         return found
 
     def _require_columns(self, version: Version) -> None:
-        """Raises InvalidInput for a column that a version, which came after the reading began, has no more."""
+        """Raises InvalidInput for a column that a newer version than the start of the read no longer has."""
         names = version.names_of(self.reading.columns)
         gone = [each.name for each, name in zip(self.reading.columns, names, strict=True) if name is None]
         if gone:

@@ -16,8 +16,8 @@ from deployer.tables.changes.timeline import Position, Segment, Timeline, betwee
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
-#: Operations of Lance that leave all rows as they are: rewrites of files, indexes, settings, and columns that come
-#: without values or go.
+# : Operations of Lance that do not change rows: rewrites of files, indexes, settings, and columns that are added :
+# without values or dropped.
 _WITHOUT_ROWS = frozenset({"Rewrite", "CreateIndex", "Project", "UpdateConfig", "ReserveFragments"})
 _ROW_CHANGES = frozenset({"Append", "Delete", "Update"})
 
@@ -32,16 +32,16 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A fragment whose rows a commit touched: its rows and the bytes of its files. `columns` are those that it got
-    values of in place, by their Lance field ids; `masked`: other rows of it are deleted as well. `changed` is the
-    number of its rows that changed, as far as manifests tell: all rows, unless only rows were deleted."""
+    """A fragment whose rows a commit changed: its rows and the bytes of its files. `columns` are the columns with
+    values that were written in place, by their Lance field ids; `masked`: other rows of it were deleted too. `changed`
+    is the number of changed rows according to the manifests: all rows, unless only rows were deleted."""
 
     fragment_id: int
     rows: int
     bytes: int
     columns: tuple[int, ...] = ()
     masked: bool = False
-    deleted: int | None = None  #: so many rows were deleted, and nothing else; None where that is unknown
+    deleted: int | None = None  #: number of deleted rows if nothing else changed; None where that is unknown
 
     @property
     def changed(self) -> int:
@@ -53,9 +53,9 @@ class Commit:
     """The change of rows by the commit that made version `position`, at `at` (UTC; None where the commits were read
     without times).
 
-    `added` are whole fragments of the version, `gone` whole fragments of the version before. `masked` are in both, with
-    the same files and other deleted rows; of `written` rows got values in place, in files of columns. `restores`: rows
-    that are equal before and after are not changed, wherever they lie.
+    `added` are whole fragments of the version, `gone` whole fragments of the previous version. `masked` are in both,
+    with the same files and other deleted rows. `written` fragments got values in place, in files of columns.
+    `restores`: rows that are equal before and after count as unchanged, wherever they are.
     """
 
     position: Position
@@ -70,7 +70,7 @@ class Commit:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """All fragments that it touched rows of; none for a commit that changed no rows."""
+        """All fragments with changed rows; none for a commit that changed no rows."""
         return (*self.added, *self.gone, *self.masked, *self.written)
 
 
@@ -78,9 +78,9 @@ class Commit:
 class Commits:
     """The commits of a table between two positions, oldest first.
 
-    `columns` are the names of the columns that are read, None: all; a commit that writes values of others into rows
-    changes nothing. `jobs` are those of the log, and `without` fragments of the newest version whose rows do not count.
-    `timed` says whether the commits have their times, for which the manifests of all versions are read.
+    `columns` are the names of the columns to read, None: all; a commit that writes only values of other columns changes
+    nothing. `jobs` are those of the log. `without` are fragments of the newest version whose rows do not count. `timed`
+    says whether the commits have their times, for which the manifests of all versions are read.
     """
 
     line: Timeline
@@ -91,7 +91,7 @@ class Commits:
     _datasets: dict[str, LanceDataset] = field(default_factory=dict)
 
     def between(self, since: Position, until: Position) -> Iterator[Commit]:
-        """Yields the commits that touched rows. Raises NotFound where a version that is needed was removed."""
+        """Yields the commits that changed rows. Raises NotFound where a needed version was removed."""
         for former, segment, begin, end in between(self.line, since, until):
             if former is not None and (swap := self._swap(former, segment, since)) is not None:
                 yield swap
@@ -158,7 +158,7 @@ class Commits:
                 if is_masked:
                     masked.append(_masked(kind, one, other))
             elif kind in ("Restore", "NoneType") and not _paths(one) & _paths(other):
-                gone.add(number)  # the number is that of other rows
+                gone.add(number)  # the fragment with this number has other rows
                 added.add(number)
             elif columns := self._columns_written(before, after, one, other):
                 written.append(replace(_part(other), columns=columns, masked=is_masked))
@@ -184,8 +184,8 @@ class Commits:
         return sorted(then.keys() & now.keys())
 
     def _columns_written(self, before: Place, after: Place, one: Any, other: Any) -> tuple[int, ...]:
-        """Returns which columns of those that are read the fragment got values of. A column of another type has another
-        id and the same name, and its values are those that it had."""
+        """Returns the columns to read whose values were written into the fragment. A column of another type has another
+        id and the same name, and keeps its values."""
         had = {each.name(): each.id() for each in self._open(before).lance_schema.fields()}
         read = [
             each
@@ -230,8 +230,8 @@ class Commits:
 
 
 class _Fragments(Mapping[int, Any]):
-    """Lance's metadata of the fragments of a version, by number. It is read of those that are looked at: most commits
-    change few of many."""
+    """Lance's metadata of the fragments of a version, by number. It is read only for the compared fragments, because
+    most commits change few of many."""
 
     def __init__(self, dataset: LanceDataset) -> None:
         self._fragments = {int(each.fragment_id): each for each in dataset.get_fragments()}
@@ -258,8 +258,8 @@ def _part(fragment: Any) -> Part:
 
 
 def _masked(kind: str, one: Any, other: Any) -> Part:
-    """Returns the fragment `other`, of which other rows are deleted than of `one`. A commit that changes rows only adds
-    to those that are deleted."""
+    """Returns the fragment `other`, whose deleted rows differ from those of `one`. A commit that changes rows only
+    deletes more rows."""
     part = _part(other)
     return replace(part, deleted=int(other.num_deletions - one.num_deletions)) if kind in _ROW_CHANGES else part
 
@@ -285,6 +285,6 @@ def _ids(column: Any) -> Iterator[int]:
 
 
 def only_rearranges(dataset: LanceDataset, version: int) -> bool:
-    """Returns whether the commit that made the version left all rows as they are; False where that is unknown."""
+    """Returns whether the commit of the version changed no rows; False where that is unknown."""
     operation = getattr(transaction_of(dataset, version), "operation", None)
     return type(operation).__name__ in _WITHOUT_ROWS

@@ -53,11 +53,12 @@ def open_feed(
     """Returns the changes after `since` and up to `until`, the newest version by default. Both are versions that
     `history` lists, or times; 0 is before the first commit.
 
-    `where` is judged of the rows before and after a change: a row that begins to hold it is inserted, one that no
-    longer does is deleted. The names are those of the options, for errors.
+    `where` is evaluated on the rows before and after a change: a row that begins to match counts as inserted, a row
+    that no longer matches as deleted.
 
-    Raises InvalidInput for what does not fit the table, NotFound for versions that do not exist or that were removed;
-    that error names the oldest version that changes can be read since.
+    The names are those of the options, for errors. Raises InvalidInput for arguments that do not fit the table,
+    NotFound for versions that do not exist or were removed; that error names the oldest version from which changes can
+    be read.
     """
     line = timeline(table)
     begin = position_of(table, line, since, since_name)
@@ -69,6 +70,6 @@ def open_feed(
 def commits_of(
     table: ReadTable, line: Timeline, columns: Sequence[str] | None = None, *, timed: bool = True
 ) -> Commits:
-    """Returns the commits of an open table, with their times if `timed`; those that write values of other than the
+    """Returns the commits of an open table, with their times if `timed`; commits that write only values outside of
     `columns` change nothing."""
     return Commits(line, table.state.jobs, table.without, None if columns is None else frozenset(columns), timed)

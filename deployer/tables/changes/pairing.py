@@ -1,4 +1,4 @@
-"""The pairs of rows that a commit took out and put in and that are the same row: an update is both.
+"""Pairs the removed and added versions of the same row in a commit: such a pair is an update.
 
 Keys are compared in blocks, so that memory holds one block of keys and a byte for each row of the fragments that the
 commit touched, however many rows that are.
@@ -22,20 +22,20 @@ from deployer.tables.ingest.keys.sets import KeySet
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-BLOCK_ROWS = 1_048_576  #: keys that are held at once
+BLOCK_ROWS = 1_048_576  #: keys in memory at a time
 
 Keys: TypeAlias = "tuple[NDArray[np.uint64], list[Any]]"  #: addresses of rows, and the columns of their keys
 ReadKeys = Callable[[Side], Iterator[Keys]]
 
 
 @dataclass(slots=True)
-class Marks:
-    """A set of rows, by their addresses: a byte for each row of the fragments that have any."""
+class RowSet:
+    """A set of rows by their addresses: a byte for each row of every fragment with such rows."""
 
     _rows: dict[int, NDArray[np.bool_]] = field(default_factory=dict)
 
     def add(self, addresses: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Adds rows, and returns those that were there."""
+        """Adds rows, and returns those that were in the set before."""
         return self._set(addresses, value=True)
 
     def remove(self, addresses: NDArray[np.uint64]) -> None:
@@ -74,20 +74,20 @@ def _by_fragment(addresses: NDArray[np.uint64]) -> Iterator[tuple[int, NDArray[n
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Rows that were taken out, and rows that were put in, that are each other's: one of each for a key."""
+    """Removed rows and added rows that belong to each other: one of each for a key."""
 
-    took: Marks = field(default_factory=Marks)
-    put: Marks = field(default_factory=Marks)
+    took: RowSet = field(default_factory=RowSet)
+    put: RowSet = field(default_factory=RowSet)
 
 
 def paired(took: Side, put: Side, read: ReadKeys) -> Pairs:
-    """Returns the pairs of rows whose key `read` gives once on either side. A key that several rows of a side have is
-    not a pair: which of them is which is unknown."""
+    """Returns the pairs of rows whose key `read` returns once on each side. A key of several rows on one side is not a
+    pair, because it is unknown which rows belong to each other."""
     pairs = Pairs()
     turned = put.size < took.size
     held, other = (put, took) if turned else (took, put)
     of_held, of_other = (pairs.put, pairs.took) if turned else (pairs.took, pairs.put)
-    seen, twice = Marks(), list[Any]()
+    seen, twice = RowSet(), list[Any]()
     for addresses, columns in _blocks(read(held)):
         keys = KeySet(columns)
         counts, hits = np.zeros(keys.count, np.int64), list[Any]()
@@ -107,8 +107,8 @@ def paired(took: Side, put: Side, read: ReadKeys) -> Pairs:
     return pairs
 
 
-def _part(held: Side, other: Side, of_held: Marks, of_other: Marks, rows: NDArray[np.uint64], read: ReadKeys) -> None:
-    """Takes these rows of `other`, and those of `held` with their keys, out of the pairs."""
+def _part(held: Side, other: Side, of_held: RowSet, of_other: RowSet, rows: NDArray[np.uint64], read: ReadKeys) -> None:
+    """Removes these rows of `other`, and those of `held` with the same keys, from the pairs."""
     found: list[list[Any]] = []
     for addresses, columns in read(other):
         chosen = pa.array(np.flatnonzero(np.isin(addresses, rows)))
@@ -139,7 +139,7 @@ def _joined(parts: Sequence[Keys]) -> Keys:
 
 
 def keys_of(columns: Sequence[FeedColumn]) -> ReadKeys:
-    """Returns how the values of the columns are read; rows with a null in one have no key."""
+    """Returns a function that reads the keys in these columns; rows with a null in a key column have no key."""
 
     def read(side: Side) -> Iterator[Keys]:
         for batch in side.rows(columns):
@@ -161,7 +161,7 @@ def row_ids(side: Side) -> Iterator[Keys]:
 
 
 def values_of(columns: Sequence[FeedColumn]) -> ReadKeys:
-    """Returns how whole rows are read, so that equal ones are found: as one text each."""
+    """Returns a function that reads whole rows as one text each, by which equal rows are found."""
 
     def read(side: Side) -> Iterator[Keys]:
         for batch in side.rows(columns):
@@ -183,7 +183,7 @@ def _texts(values: Any) -> Any:
 
 
 def _joined_texts(texts: Sequence[Any], rows: int) -> Any:
-    """Joins the texts of each row, each behind its length, so that rows of other texts do not look alike."""
+    """Joins the texts of each row, each after its length, so that different rows have different texts."""
     if not texts:
         return pa.array([""] * rows, pa.large_string())
     parts = []

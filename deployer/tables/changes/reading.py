@@ -1,4 +1,4 @@
-"""The request of a reading of changes: the columns, the condition, and the identity of rows."""
+"""The request for changes: the columns, the condition, and the identity of rows."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ META = (
 )
 INSERT, UPDATE, DELETE = "insert", "update", "delete"
 
-#: By what rows before and after a commit are the same row: by the row keys, by stable row ids, or by nothing.
+#: the identity of a row before and after a commit: by row keys, by stable row ids, or none
 PairedBy = Literal["keys", "row ids", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The part of a table's changes that is read, as processes without access to the state store need it.
+    """The part of a table's changes to read, in the form for processes without access to the state store.
 
     `columns` are those of the feed, `keys` the row keys; with `paired_by` row ids, the feed has the column `_rowid`.
     """
@@ -45,7 +45,7 @@ class Reading:
     keys: tuple[FeedColumn, ...]
     paired_by: PairedBy
     condition: Condition | None
-    home: Position  #: the version that the columns are of
+    home: Position  #: the version of the columns
 
     @property
     def schema(self) -> pa.Schema:
@@ -58,7 +58,7 @@ class Reading:
 def reading_of(
     table: ReadTable, dataset: LanceDataset, columns: Sequence[str] | None = None, where: str | None = None
 ) -> Reading:
-    """Returns what is read by the columns and the condition given. `dataset` is that of the table's newest version.
+    """Returns the request for the given columns and condition. `dataset` is at the table's newest version.
 
     Raises InvalidInput for columns and SQL that do not fit the table.
     """

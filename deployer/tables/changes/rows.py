@@ -1,4 +1,5 @@
-"""Rows of fragments at one version, in the columns of the feed, which may have had other names and types then."""
+"""Reads rows of fragments at one version, in the columns of the feed, which may have had other names and types at that
+version."""
 
 from __future__ import annotations
 
@@ -22,11 +23,13 @@ if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
 ADDRESS = "_rowaddr"  #: Lance's column of row addresses: a fragment's id in the upper 32 bits, an offset in the lower
-NAMED_AT_ONCE = 20_000  #: rows that are named in one condition
-SPARSE = 8  #: one row of so many is read by its address, more by a scan of the fragment
+NAMED_AT_ONCE = 20_000  #: rows in one condition
+SPARSE = (
+    8  #: share of rows (one in this many) up to which rows are read by address; more are read by a scan of the fragment
+)
 BATCH_BYTES = 16 << 20
 MOST_BATCH_ROWS = 32_768
-MOST_ADDRESSES = 1 << 20  #: of one batch without other columns
+MOST_ADDRESSES = 1 << 20  #: rows of one batch without other columns
 _OFFSET = np.uint64(0xFFFFFFFF)
 
 
@@ -64,7 +67,7 @@ class Version:
     def names_of(self, columns: Sequence[FeedColumn]) -> list[str | None]:
         """Returns the names that the columns have in this version; None where it does not have them.
 
-        A column is known by its field id; one whose type was changed, or that is in another dataset, by its name.
+        A column is identified by its field id; a column with another type, or in another dataset, by its name.
         """
         by_id = {each.id(): each.name() for each in self.dataset.lance_schema.fields()}
         names = set(by_id.values())
@@ -88,7 +91,7 @@ class Version:
         """Yields rows of the fragments that hold the condition: the columns by their names in the feed, `_rowaddr`, and
         `_rowid` if wanted. A column that the version does not have is null.
 
-        `wanted` are the ascending addresses of the rows that are read, None: all.
+        `wanted` are the ascending addresses of the rows to read, None: all.
         """
         names = self.names_of(columns)
         read = [name for name in names if name is not None]
@@ -100,8 +103,8 @@ class Version:
                     yield self._renamed(batch, columns, names)
 
     def there(self, part: Part) -> NDArray[np.bool_]:
-        """Returns which rows of the fragment, deleted ones included, are in the version and hold the condition; without
-        one, no data file is read."""
+        """Returns which rows of the fragment, including deleted ones, are in the version and match the condition;
+        without a condition, no data file is read."""
         found = np.zeros(part.rows, np.bool_)
         for batch in self._scanned(None, [part], [], with_ids=False):
             found[offsets_of(batch.column(ADDRESS))] = True
@@ -191,7 +194,7 @@ def _cast(values: Any, target: pa.DataType) -> Any:
 
 
 def _among(values: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Returns which of the values are among the ascending `wanted`, of which there is one at least."""
+    """Returns which of the values are among the ascending `wanted`, which are not empty."""
     places = np.minimum(np.searchsorted(wanted, values), len(wanted) - 1)
     found: NDArray[np.bool_] = wanted[places] == values
     return found

@@ -1,4 +1,4 @@
-"""The rows that a commit took out of a table, and those that it put in."""
+"""The rows that a commit removed from a table, and those that it added."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Which = Literal["all", "not have", "in both"]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Rows of one fragment. `judged`: the condition may hold in one version and not in the other, since values were
-    written in place."""
+    """Rows of one fragment. `judged`: the condition may be true in one version and not in the other, because values
+    were written in place."""
 
     part: Part
     which: Which
@@ -33,8 +33,8 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Pieces that are read from one version of two. Their rows are found as they are read, one fragment at a time, and
-    kept as a bit for each row of the fragment."""
+    """The pieces of one of the two versions. Their rows are found one fragment at a time while they are read, and kept
+    as one bit for each row."""
 
     version: Version
     other: Version | None
@@ -76,7 +76,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Pieces of what a commit took out, of what it put in, and of the rows that it gave other values where they are."""
+    """The pieces of a commit: removed rows, added rows, and rows with values written in place."""
 
     took: tuple[Piece, ...]
     put: tuple[Piece, ...]
@@ -88,7 +88,7 @@ class Selection:
 
 
 def selection_of(commit: Commit, *, judged: bool) -> Selection:
-    """Returns all pieces of a commit. `judged`: there is a condition, which rows may begin or cease to hold."""
+    """Returns all pieces of a commit. `judged`: there is a condition, which rows may begin or cease to match."""
     left = [Piece(part, "not have") for part in commit.masked]
     left += [Piece(part, "not have", judged=True) for part in commit.written if judged or part.masked]
     took = [*(Piece(part, "all") for part in commit.gone), *left] if commit.before is not None else []

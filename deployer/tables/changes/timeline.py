@@ -1,4 +1,4 @@
-"""The versions of a table in their order, across all datasets that it had, and the positions that people name."""
+"""The versions of a table in their order, across all its datasets, and the positions that users name."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from deployer.state.log.updates import CreateTable, TableRebuilt, TableRestored,
 from deployer.tables.inspect.versions import At, dataset_at, time_of
 from deployer.tables.open_table import ReadTable
 
-#: How a dataset became the table's: `created` with the table, `rewritten` with the rows of the one before, `emptied`
-#: without them, `restored` with earlier rows, `unknown` where the log does not reach back so far.
+# : The origin of a dataset: `created` with the table, `rewritten` with the rows of the previous one, `emptied` :
+# without them, `restored` with earlier rows, `unknown` where the log does not reach back so far.
 Origin = Literal["created", "rewritten", "emptied", "restored", "unknown"]
 
 
@@ -33,8 +33,8 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Versions `first` to `last` of a dataset that was the table's meanwhile. `location` is empty where its files were
-    removed."""
+    """Versions `first` to `last` of a dataset, during which the dataset belonged to the table. `location` is empty
+    where its files were removed."""
 
     dataset: int
     location: str
@@ -58,7 +58,7 @@ class Timeline:
         return Position(self.segments[-1].dataset, self.segments[-1].last)
 
     def place_of(self, position: Position) -> int:
-        """Returns the number of the segment that holds the position, the newest such. Raises NotFound."""
+        """Returns the number of the newest segment that contains the position. Raises NotFound."""
         for number in reversed(range(len(self.segments))):
             if self.segments[number].holds(position):
                 return number
@@ -90,7 +90,7 @@ def timeline(table: ReadTable) -> Timeline:
 
 
 def _recorded(table: ReadTable) -> list[Segment]:
-    """Returns the segments of which the log knows, without locations."""
+    """Returns the segments in the log, without locations."""
     entries = table.store.log(table.entry.table_id)
     found: list[Segment] = []
     if entries and entries[0].version > 1:  # retention removed the entries before
@@ -119,7 +119,7 @@ def position_of(table: ReadTable, line: Timeline, at: At, option: str) -> Positi
     """Returns the position that `at` names, the value of `option`: a version, such as `3` or `1:3`, 0 for the one
     before the first commit, or a time.
 
-    Raises InvalidInput for what is neither, NotFound for a version that does not exist or that is not kept.
+    Raises InvalidInput for other texts, NotFound for a version that does not exist or is not kept.
     """
     if isinstance(at, str) and at.strip().isdecimal():
         at = int(at)
@@ -159,7 +159,7 @@ def _numbered(table: ReadTable, line: Timeline, position: Position, written: obj
 
 
 def removed(line: Timeline, position: Position) -> NotFound:
-    """Returns the error for changes since a position of which versions were removed."""
+    """Returns the error for changes since a position after which versions were removed."""
     named = position.version if position.dataset == line.newest.dataset else position
     return NotFound(
         f"the changes since version {named} are not kept any more: versions after it were removed",
@@ -204,7 +204,7 @@ def kept_in(segment: Segment) -> dict[int, dt.datetime]:
 
 
 def numbers_in(segment: Segment) -> frozenset[int]:
-    """Returns the versions of the segment that are kept, by the names of their manifests: none of these is read."""
+    """Returns the kept versions of the segment, from the names of their manifests, which are not read."""
     if not segment.location:
         return frozenset()
     versions = versions_written(segment.location)
@@ -212,8 +212,8 @@ def numbers_in(segment: Segment) -> frozenset[int]:
 
 
 def between(line: Timeline, since: Position, until: Position) -> Sequence[tuple[Segment | None, Segment, int, int]]:
-    """Returns the parts of segments above `since` and up to `until`: the segment before, which a part begins with the
-    swap from, the segment, and the versions that the part starts above and ends with.
+    """Returns the parts of segments above `since` and up to `until`. Each part has the previous segment if it begins
+    with the swap from that, its segment, and the versions between which it lies (the first is excluded).
 
     Raises InvalidInput where `until` is before `since`.
     """

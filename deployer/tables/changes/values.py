@@ -1,4 +1,4 @@
-"""The rows that have other values, where a commit wrote values of columns in place."""
+"""Finds the rows with other values, where a commit wrote values of columns in place."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def changed_values(now: Version, then: Version, part: Part) -> NDArray[np.bool_]:
-    """Returns which rows of the fragment are in both versions and have other values of the columns that were written.
-    Only these columns are read."""
+    """Returns which rows of the fragment are in both versions and have other values in the written columns. Only these
+    columns are read."""
     ids = {each.id(): each.name() for each in now.dataset.lance_schema.fields()}
     schema = now.dataset.scanner(blob_handling="all_binary").projected_schema
     columns = [FeedColumn(ids[each], each, now.number, schema.field(ids[each]).type) for each in part.columns]
@@ -50,7 +50,7 @@ def _mark(found: NDArray[np.bool_], one: pa.RecordBatch, other: pa.RecordBatch, 
 
 
 def differ(one: Any, other: Any) -> NDArray[np.bool_]:
-    """Returns in which places the values of two arrays of one type differ; null differs from all values."""
+    """Returns the positions at which two arrays of one type differ; null differs from all values."""
     null, was_null = (np.asarray(pc.is_null(each)) for each in (one, other))
     found: NDArray[np.bool_] = null != was_null
     if null.all() or was_null.all():

@@ -1,6 +1,6 @@
 """Lossless conversion of whole columns, and finding the values that cannot be converted.
 
-A value converts when nothing of it is lost: a cast that Arrow would do by rounding or cutting off does not count.
+A value converts when nothing of it is lost: a cast of Arrow that rounds or truncates does not count.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FAILURES = (pa.ArrowInvalid, pa.ArrowTypeError, ValueError, OverflowError)
 
 
 def castable(source: pa.DataType, target: pa.DataType, *, text: bool = False) -> bool:
-    """Returns whether values of `source` can be values of `target`, each if it fits.
+    """Returns whether values of `source` can become values of `target`, if they fit.
 
     `text`: the source is CSV or JSON, where strings stand for values of other types.
     """
@@ -88,13 +88,12 @@ def _family(kind: pa.DataType) -> str:
 
 
 def lossless(values: Any, target: pa.DataType) -> tuple[Any, NDArray[np.bool_] | None]:
-    """Returns the values (an Array) as `target`, and which of them do not fit (these are null in the result); None: all
-    do."""
+    """Returns the values (an Array) as `target`, and which of them do not fit (null in the result); None: all fit."""
     return converted(values, lambda part: _cast(part, target), target)
 
 
 def converted(values: Any, convert: Convert, target: pa.DataType) -> tuple[Any, NDArray[np.bool_] | None]:
-    """`convert(values)`, which raises when any value fails, and which ones fail (as nulls in the result)."""
+    """Returns `convert(values)`, which raises when any value fails, and which values fail (null in the result)."""
     try:
         return convert(values), None
     except _FAILURES:
@@ -110,7 +109,8 @@ def _selectable(kind: pa.DataType) -> bool:
 
 
 def _failing(values: Any, convert: Convert) -> NDArray[np.bool_]:
-    """Returns which values fail: equal ones are tried once, and the rest halved until each failing one is alone."""
+    """Returns which values fail. Equal values are tried once; the others are halved until each failing value is
+    alone."""
     if not _selectable(values.type) or pa.types.is_dictionary(values.type) or len(values) < 64:
         return _halved(values, convert)
     encoded = values.dictionary_encode()
@@ -139,7 +139,7 @@ def _halved(values: Any, convert: Convert) -> NDArray[np.bool_]:
 
 
 def _part(values: Any, start: int, end: int) -> Any:
-    if pa.types.is_nested(values.type):  # a slice would share the items of its neighbours, and be cast with them
+    if pa.types.is_nested(values.type):  # a slice would share the items of its neighbours, which would be cast too
         return values.take(pa.array(np.arange(start, end)))
     return values.slice(start, end - start)
 
@@ -176,7 +176,7 @@ def _cast(values: Any, target: pa.DataType) -> Any:
 
 
 def _require_equal(before: Any, after: Any) -> None:
-    """Raises ValueError unless casting back gives what there was, NaN being equal to itself."""
+    """Raises ValueError unless casting back returns the original values; NaN equals itself here."""
     again = pc.cast(after, before.type, safe=False)
     if pa.types.is_float16(before.type):
         before, again = pc.cast(before, pa.float32()), pc.cast(again, pa.float32())

@@ -1,4 +1,4 @@
-"""The values of columns that a source does not have and whose spec has a `default:`."""
+"""Computes values of columns that a source lacks and whose spec has a `default:`."""
 
 from __future__ import annotations
 
@@ -35,8 +35,7 @@ def defaulted(rows: pa.RecordBatch, expression: str, target: pa.DataType) -> tup
 def filled(
     array: Any, misfits: NDArray[np.bool_] | None, rows: pa.RecordBatch, expression: str
 ) -> tuple[Any, NDArray[np.bool_] | None]:
-    """Returns the column with the default in place of its nulls, and which rows do not fit; `misfits` are null, and
-    stay so."""
+    """Returns the column with the default in place of its nulls, and which rows do not fit; `misfits` stay null."""
     absent = np.asarray(array.is_null())
     if misfits is not None:
         absent &= ~misfits

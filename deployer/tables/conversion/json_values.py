@@ -1,7 +1,7 @@
-"""JSON as Arrow's reader takes it for the columns of a table, where rows do not have it in that form.
+"""Rewrites JSON rows into a form that Arrow's reader can read for the columns of a table.
 
-Arrow's reader has no maps and no documents, reads no integer from 6.0, and fails when a field that the table lacks has
-another type in another row. Numbers keep all their digits.
+Arrow's reader does not support maps and documents, does not read integers from 6.0, and fails when a field that the
+table lacks has another type in another row. Numbers keep all their digits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from deployer.tables.conversion.numbers import exact_decimal, exact_integer
 
 
 class Misfit(ValueError):
-    """A row that cannot be rewritten: the column at fault (empty: the row itself), the reason and the value."""
+    """A row cannot be rewritten: the column at fault (empty: the row itself), the reason and the value."""
 
     def __init__(self, column: str, reason: str, value: str) -> None:
         super().__init__(reason)
@@ -57,7 +57,7 @@ def has_decimal(kind: pa.DataType) -> bool:
 def rewritten(line: bytes, table: pa.Schema, columns: frozenset[str], *, ignore_extra: bool) -> bytes:
     """Returns the row as a line that Arrow's reader takes. Raises Misfit.
 
-    Of columns that the table lacks the names stay, with null, unless they are ignored.
+    Columns that the table lacks keep their names, with null, unless they are ignored.
     """
     text = line.decode(errors="replace")
     try:
@@ -102,8 +102,8 @@ def _as(value: Any, kind: Any) -> str:
 
 @cache
 def _writer(kind: Any) -> Callable[[Any], str]:
-    """Writes values that are not null. It raises ValueError for a value that Arrow's reader would refuse: finding which
-    line of a block the reader refuses takes a hundred times as long."""
+    """Returns a function that writes values that are not null. It raises ValueError for a value that Arrow's reader
+    would refuse, because finding the refused line of a block takes a hundred times as long."""
     types = pa.types
     if is_document(kind):
         return lambda value: _ENCODER.encode(_document(value))
@@ -126,7 +126,7 @@ def _writer(kind: Any) -> Callable[[Any], str]:
         return lambda value: _float(_of_type(value, _Number))
     if types.is_boolean(kind):
         return lambda value: _text(_of_type(value, bool))
-    return lambda value: _text(_of_type(value, str))  # what JSON has no form for is text
+    return lambda value: _text(_of_type(value, str))  # types without a JSON form are text
 
 
 def _of_type(value: Any, kind: type) -> Any:
@@ -169,8 +169,8 @@ def _float(value: _Number) -> str:
 
 
 def _key(key: Any, kind: pa.DataType) -> str:
-    """Returns a key of a map; that of an object is text, which stands for a number or a boolean where keys are
-    these."""
+    """Returns a key of a map. The key of a JSON object is text, which stands for a number or a boolean where keys have
+    these types."""
     if key is None:
         raise ValueError("a key is null")
     if isinstance(key, str) and not isinstance(key, _Number):

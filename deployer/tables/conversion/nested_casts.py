@@ -1,7 +1,7 @@
-"""Conversion of structs, lists and maps: of what is inside of them, wherever that is, as columns are converted.
+"""Converts structs, lists and maps: their nested values, at any depth, are converted like columns.
 
-Arrow's own casts of nested values know neither extension types nor that a field that is never null has no values where
-the struct itself is null.
+Arrow's own casts of nested values do not support extension types, nor fields that are never null in a struct that is
+null.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Cast = Callable[[Any, pa.DataType], Any]  #: an Array as another type; raises Va
 
 
 def is_nested_pair(source: pa.DataType, target: pa.DataType) -> bool:
-    """Returns whether both are structs, both lists of any kind, or both maps, which lists of entries may become,
+    """Returns whether both are structs, both lists of any kind, or both maps. A list of entries may become a map
     too."""
     types = pa.types
     return bool(
@@ -37,10 +37,9 @@ def is_entries(kind: pa.DataType) -> bool:
 
 
 def cast_nested(values: Any, target: Any, cast: Cast, *, leave_out: bool = False) -> Any:
-    """Returns the values (an Array) as `target`; `cast` converts what is inside. Raises ValueError when a value does
-    not fit.
+    """Returns the values (an Array) as `target`; `cast` converts the nested values.
 
-    `leave_out`: fields that the target does not have are left out.
+    Raises ValueError when a value does not fit. `leave_out`: fields that the target lacks are left out.
     """
     if pa.types.is_struct(target):
         return _struct(values, target, cast, leave_out)

@@ -1,4 +1,4 @@
-"""Nulls where the schema allows none, at any depth, and giving arrays exactly the type that is declared."""
+"""Finds nulls that the schema does not allow, at any depth, and gives arrays exactly the declared type."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def relaxed(kind: pa.DataType) -> pa.DataType:
-    """Returns the type with every nested field nullable: what values are cast to before they are checked."""
+    """Returns the type with every nested field nullable; values are cast to it before they are checked."""
     types = pa.types
     if types.is_struct(kind):
         return pa.struct([_relaxed_field(field) for field in kind])
@@ -78,7 +78,8 @@ def _in_entries(values: Any, kind: pa.DataType) -> NDArray[np.bool_] | None:
 
 
 def _rows_of(values: Any, lengths: NDArray[np.int64], bad: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
-    """Returns the rows whose items are bad, given how many items each has; what null ones hold does not count."""
+    """Returns the rows with bad items; `counts` has the number of items of each row. Items of null rows do not
+    count."""
     if bad is None:
         return None
     rows = np.zeros(len(values), np.bool_)

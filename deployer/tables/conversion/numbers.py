@@ -1,9 +1,9 @@
 """Exact conversion of numbers: to decimals from other numbers, and to all numbers from text.
 
-Arrow's own casts do not do: they compare a float with a decimal's digits times 0.01, which may be another float than
-the nearest; they multiply a decimal's digits by a power of ten that may make them too large, and keep what is left of
-them; they read `1e400` as infinity, and no integer from `6.0`.
-Every function takes an Array and raises ValueError (Arrow's errors are ValueErrors) when a value does not fit.
+Arrow's own casts are not exact: they compare a float with a decimal's digits times 0.01, which may not be the nearest
+float; they multiply a decimal's digits by a power of ten, which may overflow silently; they read `1e400` as infinity,
+and do not read an integer from `6.0`. Every function takes an Array and raises ValueError (Arrow's errors are
+ValueErrors) when a value does not fit.
 """
 
 from __future__ import annotations
@@ -19,15 +19,14 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_UNIQUE = 1e15  #: of decimals with fewer digits than this, no two at the same scale have the same nearest double
+_UNIQUE = 1e15  #: decimals with fewer digits at one scale have different nearest doubles
 _EXACT_SCALE = 22  #: the largest power of ten that is a double
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?")
 
 
 def floats_to_decimals(values: Any, target: Any) -> Any:
-    """Floats of any width as the decimals that they are the nearest floats of.
-
-    10.95 is 10.95, also as float32. 10.955 does not fit a scale of 2.
+    """Returns the decimals whose nearest floats these are, for floats of any width. 10.95 is 10.95, also as float32.
+    10.955 does not fit a scale of 2.
     """
     valid = np.asarray(values.is_valid())
     doubles = np.where(valid, _doubles(values), 0.0)
@@ -38,7 +37,7 @@ def floats_to_decimals(values: Any, target: Any) -> Any:
     unique = np.abs(scaled) < _UNIQUE
     if not 0 <= target.scale <= _EXACT_SCALE:
         unique[:] = False
-    # Both are exact doubles, so that their quotient is the double that is nearest to the decimal.
+    # both are exact doubles, so their quotient is the double nearest to the decimal
     if (scaled / power != doubles)[unique].any():
         raise ValueError("values would be rounded")
     found = _with_scale(pa.array(np.where(unique, scaled, 0).astype(np.int64), mask=~valid), target)
@@ -50,8 +49,7 @@ def floats_to_decimals(values: Any, target: Any) -> Any:
 
 
 def _doubles(values: Any) -> NDArray[np.float64]:
-    """Returns the values as doubles; of a float that is narrower and not whole, the double that is written the same
-    way."""
+    """Returns the values as doubles; a narrower float that is not whole becomes the double with the same text."""
     if pa.types.is_float64(values.type):
         return np.asarray(values.to_numpy(zero_copy_only=False))
     exact = np.asarray(values.to_numpy(zero_copy_only=False), np.float64)
@@ -63,27 +61,26 @@ def _doubles(values: Any) -> NDArray[np.float64]:
 
 
 def _decimal(value: float, target: Any) -> Decimal:
-    """Returns the value of a whole double is exact; of others, it is the shortest decimal that has this nearest
-    double."""
+    """Returns the exact value of a whole double; for other doubles, the shortest decimal with this nearest double."""
     return _fitting(Decimal(int(value)) if value.is_integer() else Decimal(repr(value)), target)
 
 
 def _with_scale(digits: Any, target: Any) -> Any:
-    """Decimals from their digits as whole numbers."""
+    """Returns decimals from their digits as whole numbers."""
     kind, precision = pa.decimal256 if pa.types.is_decimal256(target) else pa.decimal128, _digits_of(target)
     return pc.cast(pc.cast(digits, kind(precision, 0)).view(kind(precision, target.scale)), target)
 
 
 def integers_to_decimals(values: Any, target: Any) -> Any:
-    """Integers of any width as decimals of the same value."""
+    """Returns integers of any width as decimals of the same value."""
     return decimals_to_decimals(pc.cast(values, pa.decimal128(20, 0)), target)
 
 
 def decimals_to_decimals(values: Any, target: Any) -> Any:
-    """Decimals of the same value with another precision and scale."""
+    """Returns decimals of the same value with another precision and scale."""
     source, whole_digits = values.type, target.precision - target.scale
     if source.precision - source.scale > whole_digits and target.scale > source.scale:
-        # Arrow multiplies by a power of ten before it looks whether that is too large.
+        # Arrow multiplies by a power of ten before it checks for an overflow
         limit = pa.scalar(Decimal(10) ** whole_digits, source)
         if pc.any(pc.greater_equal(pc.abs(values), limit)).as_py():
             raise ValueError(f"a value does not fit {target}")

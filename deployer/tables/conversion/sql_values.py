@@ -1,7 +1,7 @@
 """The values of a SQL expression for rows that are in memory, computed by DataFusion.
 
-Expressions that a plan asks for are tried in a process with limits (`platform.sql.process`); what was tried is then
-computed in this one.
+Expressions of a plan are tried in a process with limits (`platform.sql.process`); after that they are computed in this
+process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from deployer.tables.conversion.casts import lossless
 
 NeverNull = Callable[[pa.RecordBatch], Any]  #: which rows may not become null, as booleans
 Compute = Callable[[pa.RecordBatch, str], pa.ChunkedArray]
-MOST_COUNTED = 1000  #: failing rows are counted exactly up to this number a batch; above it the count is a lower bound
+MOST_COUNTED = (
+    1000  #: failing rows are counted exactly up to this number in a batch; above it the count is a lower bound
+)
 
 
 def values_of(rows: pa.RecordBatch, expression: str, target: pa.DataType) -> Any:
@@ -32,7 +34,9 @@ def values_of(rows: pa.RecordBatch, expression: str, target: pa.DataType) -> Any
     Raises ValueError with a readable message when the expression is wrong, fails for some row, or gives values that are
     not valid as `target`.
     """
-    check_one_expression(expression, lenient=True)  # it may be a lake's own, and one that is too deep ends the process
+    check_one_expression(
+        expression, lenient=True
+    )  # it may come from a lake, and an expression that is too deep ends the process
     array, lost, kind = _computed(rows, expression, target, _here)
     if lost is not None and lost.any():
         raise ValueError(f"some of its values of type {kind} are not valid as {target}")
@@ -93,8 +97,7 @@ def _computed(
 
 
 def failing_rows(rows: pa.RecordBatch, expression: str, target: pa.DataType, never_null: NeverNull | None) -> list[int]:
-    """Returns the places of rows that the expression fails for, or makes null where `never_null` says that they may not
-    be.
+    """Returns the positions of rows for which the expression fails, or is null although `never_null` forbids it.
 
     Stops at about MOST_COUNTED. Raises OverLimit.
     """
@@ -124,7 +127,7 @@ def failing_rows(rows: pa.RecordBatch, expression: str, target: pa.DataType, nev
 def check_expression(schema: pa.Schema, expression: str, where: object, renamed: Mapping[str, str]) -> None:
     """Raises InvalidInput when the expression cannot be computed from these columns at all, and OverLimit.
 
-    `renamed` are the names that columns get in the same change, by those that they have before it.
+    `renamed` are the new names of columns in the same change, by the old ones.
     """
     try:
         check_syntax(expression)
@@ -141,9 +144,9 @@ def check_expression(schema: pa.Schema, expression: str, where: object, renamed:
 
 
 def named_columns(schema: pa.Schema, expression: str) -> list[str]:
-    """Returns the columns that the expression may name, at least one: what has to be read for it.
+    """Returns the columns that have to be read for the expression, at least one.
 
-    Lance cannot read every column beside the others, such as blobs in structs.
+    Lance cannot read every column together with others, such as blobs in structs.
     """
     text = expression.lower()
     named = [name for name in schema.names if name.lower() in text or '"' in name]

@@ -1,4 +1,4 @@
-"""Values written as text, as CSV and JSON have them, to columns of any scalar type."""
+"""Converts values written as text, as in CSV and JSON, to columns of any scalar type."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def parsed(values: Any, target: pa.DataType) -> tuple[Any, NDArray[np.bool_] | None]:
-    """Strings as `target`, and which of them do not fit (null in the result).
+    """Returns strings as `target`, and which of them do not fit (null in the result).
 
     Dates and times are ISO 8601; a timestamp has an offset such as `Z` exactly when its type has a time zone. Numbers
     are decimal, without separators; 6.0 and 1e3 are integers. Booleans are true, false, 1 and 0. Durations are whole
@@ -57,7 +57,7 @@ def _keeps_spaces(target: pa.DataType) -> bool:
 
 
 def _times(values: Any, target: pa.DataType) -> Any:
-    """Times of day by way of timestamps, since Arrow reads only these from text."""
+    """Returns times of day, by way of timestamps, because Arrow reads only these from text."""
     unit = "ns" if target.unit == "ns" else "us"
     stamps = pc.cast(pc.binary_join_element_wise("1970-01-01", values, " "), pa.timestamp(unit))
     return pc.cast(pc.cast(stamps, pa.time64(unit)), target)

@@ -1,4 +1,4 @@
-"""Changes of tables that exist: of their schema, and of all that a new dataset is needed for.
+"""Changes of existing tables: of their schema, and all changes that need a new dataset.
 
 `deployer.tables.admin`, `deployer.tables.maintenance` and every layer above `deployer.tables` may import it.
 """

@@ -14,7 +14,7 @@ from deployer.tables.layout.partitions.key_ranges import cut
 
 Engine = Literal["auto", "spark", "driver"]
 
-SMALL_BYTES = 64 * 1024 * 1024  #: up to here a load is done before Spark would have started
+SMALL_BYTES = 64 * 1024 * 1024  #: up to this size, a load is faster than the start of Spark
 SMALL_ROWS = 1_000_000
 TASK_ROWS = 1_048_576  #: rows of one range, as estimated from a sample
 SAMPLED_SPLITS = 16
@@ -27,7 +27,7 @@ def choose_engine(wanted: Engine, plan: LoadPlan) -> tuple[str, str]:
     if wanted != "auto":
         return wanted, f"as asked for ({amount})"
     if rows <= SMALL_ROWS and size <= SMALL_BYTES:
-        return "driver", f"{amount}: less than Spark takes to start"
+        return "driver", f"{amount}; Spark takes longer to start"
     return "spark", f"{amount}: more than {SMALL_ROWS:,} rows or {SMALL_BYTES // 10**6} MB"
 
 

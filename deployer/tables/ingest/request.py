@@ -25,8 +25,8 @@ from deployer.tables.open_table import OpenTable
 
 LoadWithSpark = Callable[[LoadPlan, OnProgress], LoadedFragments]
 Mode = Literal["append", "upsert", "overwrite"]
-#: Commits written rows in another mode than `append`: gives the job, and whether an earlier run had done it. Its
-#: arguments are the table, the mode, the columns that rows are matched by, the job's id, the rows, and their files.
+# : Commits written rows in another mode than `append`; returns the job, and whether an earlier run committed it. Its :
+# arguments are the table, the mode, the columns that rows are matched by, the job's id, the rows, and their files.
 CommitLoad = Callable[
     [OpenTable, str, Sequence[str], str, Sequence[WrittenFragment], str, OnProgress], tuple[Job, bool]
 ]
@@ -44,17 +44,17 @@ class IngestRequest:
     job_id: str | None = None
     engine: Engine = "auto"
     indexes: bool = True  #: bring the table's indexes up to date once the rows are committed
-    services: bool = True  #: for the job that asks: run the table's services that are due then
+    services: bool = True  #: for the calling job: run the table's due services afterwards
     max_bad_rows: BadRowLimit | None = None  #: more bad rows refuse the load
     missing_as_null: bool = False  #: columns that no file has and that have no default are null, not an error
-    on_duplicate: Literal["reject", "skip"] = "reject"  #: what becomes of rows whose unique keys are there
+    on_duplicate: Literal["reject", "skip"] = "reject"  #: the handling of rows with existing unique keys
     renames: tuple[tuple[str, str], ...] = ()  #: fields of the files, and the columns that they fill
     selects: tuple[Select, ...] = ()  #: columns that expressions over the files' fields give
-    mode: Mode = "append"  #: rows are added, take the place of those with their keys, or of all rows
+    mode: Mode = "append"  #: rows are added, replace rows with the same keys, or replace all rows
     on: tuple[str, ...] = ()  #: the columns that an upsert matches rows by; the row keys by default
 
     def __post_init__(self) -> None:
-        """Raises InvalidInput for addresses that have credentials in them, and options that do not go together."""
+        """Raises InvalidInput for addresses with credentials, and for options that exclude each other."""
         if self.max_bad_rows is not None and self.bad_rows is None:
             raise InvalidInput("--max-bad-rows is given without --bad-rows", remedy="give --bad-rows FILE too")
         if self.on and self.mode != "upsert":
@@ -87,6 +87,6 @@ class IngestResult:
     splits: SplitResult | None = None  #: of leaves above the limit that the table declares; None without one
     loaded_before: tuple[LoadedBefore, ...] = ()  #: files of this load that an earlier one had loaded
     unique: bool = False  #: the table's row keys are unique: no row is in it twice
-    duplicates_skipped: int = 0  #: rows that were left out, since their unique keys were there
+    duplicates_skipped: int = 0  #: rows that were left out because their unique keys exist already
     mode: Mode = "append"
     counts: RowCounts | None = None  #: of a load in another mode; `rows` are those that it wrote

@@ -39,8 +39,8 @@ Reports = dict[int, SplitReport]
 
 @dataclass(slots=True)
 class SparkLoad:
-    """One load on a session: `reports` fill up as tasks end, `refused` is true once the reports require that it
-    ends."""
+    """One load on a session: tasks add to `reports` when they end; `refused` is true when the reports require the load
+    to end."""
 
     session: SparkSession
     plan: LoadPlan
@@ -70,14 +70,14 @@ class SparkLoad:
 
     @property
     def refused(self) -> bool:
-        """Returns whether nothing can be committed any more: an error at once, bad rows once all of them are
+        """Returns whether the load cannot be committed: after an error immediately, after bad rows when all of them are
         counted."""
         reports = self.reports
         failed = any(report.error for report in reports.values())
         return failed or (len(reports) == len(self.plan.splits) and self.plan.refuses(reports.values()))
 
     def run(self) -> LoadedFragments:
-        """Runs the job. Raises what Spark raises when a task fails or the job is cancelled."""
+        """Runs the job. Raises Spark's errors when a task fails or the job is cancelled."""
         before = self.session.conf.get(BATCH_SETTING)
         self.session.conf.set(BATCH_SETTING, MESSAGES_A_BATCH)
         try:
@@ -201,13 +201,13 @@ class _StreamTask:
 
 
 def ids_of(batches: Iterator[pa.RecordBatch]) -> Iterator[int]:
-    """Yields the numbers that a task is given."""
+    """Yields the numbers that a task receives."""
     for batch in batches:
         yield from batch.column(0).to_pylist()
 
 
 def larger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Batches joined until they are large, so that the parts for each range are not tiny."""
+    """Joins batches until they are large, so that the parts for each range are not tiny."""
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in _smaller(batches):
@@ -234,7 +234,7 @@ def _joined(batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def message(key: int, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Returns rows for a partition, as Spark carries them."""
+    """Returns rows for a partition in the form that Spark transfers."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
         writer.write_batch(rows)
@@ -242,7 +242,7 @@ def message(key: int, rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def result(made: object) -> pa.RecordBatch:
-    """Returns the result of a task, as the driver collects it."""
+    """Returns the result of a task in the form that the driver collects."""
     return pa.RecordBatch.from_arrays([_binary(pa.py_buffer(pickle.dumps(made)))], ["written"])
 
 

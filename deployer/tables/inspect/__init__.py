@@ -1,4 +1,4 @@
-"""Facts about a table without reading rows: versions, sizes, and what protects it.
+"""Facts about a table without reading rows: versions, sizes, and protection.
 
 The rest of `deployer.tables` and every layer above `deployer.tables` may import it.
 """

@@ -1,4 +1,4 @@
-"""The computed columns of a table, and which versions of their definitions its rows have values of."""
+"""The computed columns of a table, and the versions of their definitions by which its rows were computed."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class VersionShare:
-    """The number of rows in files that one version of a definition computed. `is_current`: it is the one of now.
+    """The number of rows in files that one version of a definition computed. `is_current`: this is the current version.
 
-    An empty version has the rows of all other files: they are not computed yet, are of several versions since files
-    were merged, or were written by others.
+    An empty version has the rows of all other files: they are not computed yet, have several versions after a merge of
+    files, or were written by other programs.
     """
 
     version: str
@@ -38,7 +38,7 @@ class VersionShare:
 class ComputedColumnInfo:
     """A computed column: its definition (`sql`, or `udf` and the hash of its package), and how much is computed.
 
-    `computed` has the rows by version, those of now first. `rows` are those of the table.
+    `computed` has the rows by version, the current one first. `rows` are those of the table.
     """
 
     name: str

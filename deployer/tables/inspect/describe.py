@@ -39,7 +39,7 @@ from deployer.tables.open_table import ReadTable
 class TableSummary:
     """One line of `deployer tables`.
 
-    `last_write` is when deployer last added or changed rows, or others last changed any; None for never.
+    `last_write` is the time of the last change of rows by deployer or others; None for never.
     """
 
     name: str
@@ -55,8 +55,8 @@ class TableSummary:
 class ColumnInfo:
     """A column, its canonical type and whether it is a row key or sort key (`row key 1`, `sort key 2` or empty).
 
-    `source` is the name that it has in files; None: its own. `sensitive`: pages and reports hide its values, or some
-    of them, since the spec says so or since it is made of such values.
+    `source` is the name that it has in files; None: its own. `sensitive`: pages and reports hide its values, or some of
+    them, because the spec says so or because it is computed from such values.
     """
 
     name: str
@@ -86,7 +86,8 @@ class LeafInfo:
 
 @dataclass(frozen=True, slots=True)
 class TableDescription:
-    """Everything about one table. `unplaced_files` lie across leaves: others added them, or leaves were split since."""
+    """Everything about one table. `unplaced_files` are across leaves: other programs added them, or leaves were split
+    later."""
 
     summary: TableSummary
     description: str
@@ -159,7 +160,7 @@ def summary_of(store: StateReader, root: str, entry: TableEntry, state: TableSta
     with lance_errors(dataset_location(root, entry)):
         seen = as_recorded(store, root, entry, state)
         require_whole(dataset_location(root, seen.entry), seen.state.files.bytes, seen.manifest)
-        live_table(seen.entry, seen.state)  # raises Corrupt where what is recorded is not a table's
+        live_table(seen.entry, seen.state)  # raises Corrupt where the record is not that of a table
         return _summary(seen.entry, seen.state, root)
 
 
@@ -188,7 +189,7 @@ def _last_write(entry: TableEntry, state: TableState, root: str) -> dt.datetime 
     if at is None and not state.files.rows and state.lance_version <= 1:
         return None
     dataset = open_dataset(dataset_location(root, entry), state.lance_version)
-    if at is None and state.files.rows:  # others wrote them all, such as before the table was imported
+    if at is None and state.files.rows:  # other programs wrote all of them, for example before an import
         return foreign_write_at(dataset, known) or last_rows_at(dataset)
     return foreign_write_at(dataset, known) or at
 

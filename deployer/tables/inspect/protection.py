@@ -1,4 +1,4 @@
-"""Protection of a table from changes and deletion: protected rows, savepoints, and what others did since its plan."""
+"""Protection of a table from changes and deletion: protected rows, savepoints, and changes since its plan."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def protected_content(store: StateStore, root: str, entry: TableEntry) -> str:
 
 
 def savepoints_of(store: StateStore, entry: TableEntry) -> tuple[str, ...]:
-    """Returns the names of the table's savepoints, the newest first: those that go with it.
+    """Returns the names of the table's savepoints, the newest first, which are deleted with the table.
 
-    None where its log cannot be read, and where its deletion was begun, which required that permission.
+    Returns None where its log cannot be read, and where its deletion has begun, which required permission.
     """
     if entry.status != "active":
         return ()
@@ -66,7 +66,7 @@ def refuse_savepoints(store: StateStore, entry: TableEntry) -> None:
 def refuse_held_table(store: StateStore, entry: TableEntry, what: str = "the table") -> None:
     """Raises Refused, naming them, for a table with legal holds, unless its log says that it has no rows.
 
-    A table whose deletion was begun had none then, and one whose log cannot be read has none that are known.
+    A table whose deletion has begun had no holds at that time; for a table whose log cannot be read, none are known.
     """
     if entry.status != "active":
         return
@@ -121,7 +121,7 @@ def _protected_by_log(store: StateStore, entry: TableEntry) -> str:
 
 
 def require_as_planned(planned: TableSpec, live: TableSpec) -> None:
-    """Raises Conflict when a table is declared differently than when its plan was made. Its rows may be others."""
+    """Raises Conflict when the table's declaration has changed since its plan was made. Its rows may have changed."""
     if moved := diff(planned, live):
         raise Conflict(
             f"the table was changed since it was planned: {'; '.join(map(describe, moved))}",

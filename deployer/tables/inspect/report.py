@@ -31,8 +31,8 @@ from deployer.tables.open_table import ReadTable, read_entry
 class Span:
     """The place of a leaf or a fragment in the table's key space, as shares of it from 0 to 1.
 
-    A leaf is as wide as its share of the rows, but never nothing. Inside a leaf keys are placed by their rank among
-    the ends of all fragments, so that what overlaps there overlaps here.
+    The width of a leaf is its share of the rows, with a minimum. Inside a leaf keys are placed by their rank among the
+    ends of all fragments, so that overlapping fragments also overlap in the picture.
     """
 
     start: float
@@ -132,7 +132,7 @@ def _pending(table: ReadTable) -> tuple[PendingBackfill, ...]:
 
 
 def leaf_spans(rows: Sequence[int]) -> list[Span]:
-    """Leaves side by side from 0 to 1: a third of the width is shared equally, the rest by rows."""
+    """Returns the leaves side by side from 0 to 1: a third of the width is divided equally, the rest by rows."""
     total = sum(rows)
     shares = [1 / len(rows) if not total else (1 / 3) / len(rows) + (2 / 3) * count / total for count in rows]
     spans, start = [], 0.0

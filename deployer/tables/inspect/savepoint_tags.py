@@ -1,7 +1,8 @@
 """A Lance tag for each savepoint of a table, so that Lance's own clean-up keeps its version too.
 
-The table's state defines the savepoints, and tags follow it: a tag is there before its savepoint is recorded and goes
-after it was removed. What a crash leaves in between is settled by the next command that makes, removes or cleans.
+The table's state defines the savepoints, and tags follow it: a tag is made before its savepoint is recorded, and
+removed after the savepoint. After a crash in between, the next command that makes or removes savepoints or cleans the
+table settles the tags.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ PREFIX = "deployer-savepoint-"  #: prefix of deployer's own tags
 
 
 def tag_now(table: OpenTable, name: str) -> None:
-    """A tag of the recorded version, for a savepoint that is about to be recorded."""
+    """Makes a tag of the recorded version, for a savepoint that is about to be recorded."""
     set_tags(open_dataset(table.location), {PREFIX + name: table.state.lance_version})
 
 
 def settle_tags(table: OpenTable) -> None:
     """Makes tags of the table's datasets those of the savepoints that its newest state has: adds, moves and removes."""
-    table = open_entry(table.store, table.root, table.entry)  # the newest: what it was opened with may be old
+    table = open_entry(table.store, table.root, table.entry)  # the newest state: the opened one may be old
     places = {each.number: each.location for each in table.state.datasets if each.status == "retired"}
     for number, location in {**places, table.state.dataset: table.entry.location}.items():
         wanted = {
@@ -35,4 +36,4 @@ def settle_tags(table: OpenTable) -> None:
             for name in tags_of(dataset):
                 if name.startswith(PREFIX) and name not in wanted:
                     delete_tag(dataset, name)
-            set_tags(dataset, wanted)  # two processes that settle at once do the same
+            set_tags(dataset, wanted)  # two processes that settle at the same time do the same

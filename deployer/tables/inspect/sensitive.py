@@ -1,4 +1,5 @@
-"""The columns of a table whose values pages and reports hide: those that the spec marks, and those made of them."""
+"""The columns of a table whose values pages and reports hide: those that the spec marks, and those computed from
+them."""
 
 from __future__ import annotations
 
@@ -111,7 +112,7 @@ def _made_in_view(store: StateReader, state: TableState, columns: Sequence[Colum
     visible = {column.name for column in columns if not column.name.startswith(HIDDEN)}
     try:
         protected = _protected_sources(store, view)
-    except DeployerError:  # a table that it reads is gone or broken, so nothing says what is sensitive
+    except DeployerError:  # a source table is missing or broken, so the sensitive columns are unknown
         return visible
     if not any(protected.values()):
         return set()

@@ -1,4 +1,4 @@
-"""Versions of a table: what each commit did, and which one was there at a time."""
+"""Versions of a table: the change by each commit, and the version at a given time."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class TableVersion:
     rows: int | None
     foreign: bool
     dataset: int = 1  #: which of the table's datasets: a rewrite makes the next, whose versions start at 1 again
-    changes: tuple[str, ...] = ()  #: what a rewrite changed, as the planner describes it, where the log still has it
+    changes: tuple[str, ...] = ()  #: the changes by a rewrite, in the planner's words, where the log still has them
 
 
 def history(table: ReadTable) -> list[TableVersion]:
@@ -119,7 +119,7 @@ def _history(table: ReadTable, number: int, dataset: LanceDataset) -> list[Table
 
 
 def _net_rows(info: CommitMetadata) -> int:
-    """Returns how many rows the table has more since the commit; below zero for fewer."""
+    """Returns the number of rows that the commit added to the table; negative for removed rows."""
     if info.counts is not None:
         return info.counts.inserted - info.counts.deleted
     return 0 if info.kind in REARRANGES else info.rows
@@ -143,7 +143,7 @@ def _rewritten(table: ReadTable, swap: LogEntry) -> tuple[str, ...]:
 
 
 def _first_version(number: int, dataset: LanceDataset) -> int:
-    """Returns the version that was the table's first in this dataset: before it, a rewrite was still copying."""
+    """Returns the table's first version in this dataset; in earlier versions a rewrite was still copying."""
     if number == 1:
         return 1
     copied = [version for version, infos in metadata_since(dataset, 0).items() if infos[0].kind == "rewrite"]

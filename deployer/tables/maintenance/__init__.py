@@ -1,4 +1,4 @@
-"""Checks what tables consist of, rebuilds it, and removes what nothing refers to.
+"""Verification of tables, the rebuild of a lost state store, and the removal of unneeded data.
 
 Every layer above `deployer.tables` may import it.
 """

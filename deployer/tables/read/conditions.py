@@ -1,4 +1,4 @@
-"""Conditions that people write in SQL: whether one is a single expression, and why Lance cannot use one."""
+"""Checks users' SQL conditions: whether a text is a single expression, and why Lance cannot use a condition."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def check_condition(where: str, address: str, schema: pa.Schema) -> None:
 def read_errors(
     location: str, address: str, dataset: LanceDataset, where: str | None = None, sql: str | None = None
 ) -> Iterator[None]:
-    """Raises what Lance reports of a reading as `read_failure` has it; other errors are raised as they are."""
+    """Raises Lance's failures of a read in the form of `read_failure`; other errors are unchanged."""
     try:
         yield
     except DeployerError:

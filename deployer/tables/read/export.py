@@ -1,4 +1,4 @@
-"""Writes rows as they come: CSV and JSON lines to a text stream, Parquet to a file."""
+"""Writes rows in the order in which they arrive: CSV and JSON lines to a text stream, Parquet to a file."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ def write_csv(schema: pa.Schema, batches: Iterator[pa.RecordBatch], sink: IO[str
 
 
 def write_json_lines(batches: Iterator[pa.RecordBatch], sink: IO[str]) -> None:
-    """An object for each row: times are ISO 8601, decimals text, binary base64, so that `ingest` reads them again.
+    """Writes an object for each row: times are ISO 8601, decimals text, binary base64, so that `ingest` reads them
+    again.
 
-    Documents are values as any other.
+    Documents are written as JSON values.
     """
     for batch in batches:
         columns = [_json_texts(column) for column in batch.columns]
@@ -83,7 +84,7 @@ def write_parquet(schema: pa.Schema, batches: Iterator[pa.RecordBatch], path: Pa
 
 
 def write_parquet_to(schema: pa.Schema, batches: Iterator[pa.RecordBatch], sink: IO[bytes]) -> None:
-    """All rows as a Parquet file that goes to a stream, which may be a pipe."""
+    """Writes all rows as a Parquet file to a stream, which may be a pipe."""
     import pyarrow.parquet as pq
 
     try:
@@ -98,7 +99,7 @@ def write_parquet_to(schema: pa.Schema, batches: Iterator[pa.RecordBatch], sink:
 
 
 class _Forward:
-    """A stream that is only written forward, with the position that Arrow asks for and a pipe does not know."""
+    """A stream without seeking, which counts the position that Arrow needs and a pipe does not have."""
 
     closed = False
 

@@ -1,9 +1,8 @@
-"""Row-key values as users give them (text, or Python values) to the forms that are compared and looked up."""
+"""Converts users' row-key values (text or Python values) to the forms for comparisons and look-ups."""
 
 from __future__ import annotations
 
 import csv
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from deployer.specs.types.arrow import column_of
 from deployer.specs.types.column_names import listed
 from deployer.specs.types.types import format_type
 from deployer.specs.values.keys import is_key_type
+from deployer.specs.yaml.suggestions import nearest
 from deployer.tables.conversion.text_values import parsed
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _where(field: pa.Field) -> str:
 
 
 def parse_keys(schema: pa.Schema, row_keys: Sequence[str], text: str) -> tuple[Any, ...]:
-    """`AA,1545`: values of the first row keys, in their order; one with a comma in it stands in double quotes."""
+    """Reads `AA,1545`: values of the first row keys, in their order; a value with a comma is in double quotes."""
     try:
         values = next(csv.reader([text], skipinitialspace=True), [])
     except csv.Error as error:
@@ -94,7 +94,8 @@ _RANGE = re.compile(r"(?P<low>.*?)(?P<after><)?\.\.(?P<before><)?(?P<high>.*)", 
 
 
 def parse_range(schema: pa.Schema, text: str) -> tuple[str, Interval]:
-    """`carrier=AA..DL`: both ends belong to it; `AA<..DL` leaves the first out, `AA..<DL` the last; either may miss."""
+    """Reads `carrier=AA..DL`: both ends are included; `AA<..DL` excludes the first end, `AA..<DL` the last; either may
+    be omitted."""
     # a name may have = in it: the longest that a column has is meant
     known = max((name for name in schema.names if text.startswith(f"{name}=")), key=len, default=None)
     name = text.partition("=")[0].strip() if known is None else known
@@ -109,7 +110,7 @@ def parse_range(schema: pa.Schema, text: str) -> tuple[str, Interval]:
 
 
 def parse_ranges(schema: pa.Schema, texts: Sequence[str]) -> Mapping[str, Interval]:
-    """Ranges of several columns, which must all hold. Raises InvalidInput for a column named twice."""
+    """Reads ranges of several columns, which must all match. Raises InvalidInput for a column named twice."""
     found: dict[str, Interval] = {}
     for text in texts:
         name, interval = parse_range(schema, text)
@@ -132,9 +133,9 @@ def require_ordered(name: str, schema: pa.Schema) -> None:
 
 def unknown_column(name: str, names: Sequence[str], where: str | None = None) -> InvalidInput:
     """Returns the error for a column that a table does not have."""
-    near = difflib.get_close_matches(name, list(names), 1) or [n for n in names if n.lower() == name.lower()]
+    near = nearest(name, names)
     return InvalidInput(
         f"there is no column {name!r}",
         where=where,
-        remedy=f"did you mean {near[0]!r}?" if near else f"columns: {listed(names)}",
+        remedy=f"did you mean {near!r}?" if near else f"columns: {listed(names)}",
     )

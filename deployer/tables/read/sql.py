@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ import pyarrow as pa
 
 from deployer.datasets.errors import as_deployer_error, first_line, is_of_files
 from deployer.errors import DeployerError, InvalidInput, Refused
+from deployer.specs.yaml.suggestions import nearest
 from deployer.tables.open_table import read_entry
 from deployer.tables.read.relation import Relation
 from deployer.tables.read.table import Rows
@@ -97,20 +97,19 @@ def _explained(failure: Exception, columns: dict[str, list[str]]) -> DeployerErr
     if missing := re.search(r"table '([^']+)' not found", text):
         name = missing[1].removeprefix("datafusion.").removeprefix("public.")
         known = list(columns) + [full.split(".", 1)[1] for full in columns]
-        near = difflib.get_close_matches(name, known, 1)
+        near = nearest(name, known)
         return InvalidInput(
             f"there is no table {name!r}",
-            remedy=f"did you mean {near[0]!r}?" if near else f"tables: {', '.join(sorted(columns))}",
+            remedy=f"did you mean {near!r}?" if near else f"tables: {', '.join(sorted(columns))}",
         )
     if missing := re.search(r"No field named ([^.\n]+(?:\.[^.\s]+)*?)\.(?:\s|$)", text):
         name = missing[1].replace('"', "").rsplit(".", 1)[-1]
         names = sorted({column for each in columns.values() for column in each})
-        near = difflib.get_close_matches(name, names, 1)
-        near += [each for each in names if each.lower() == name.lower() and each not in near]
-        if near and not _BARE.fullmatch(near[0]):
-            remedy = f"did you mean `{near[0]}`? Write names with other characters than a-z, digits and _ in backticks"
+        near = nearest(name, names)
+        if near and not _BARE.fullmatch(near):
+            remedy = f"did you mean `{near}`? Write names with other characters than a-z, digits and _ in backticks"
         else:
-            remedy = f"did you mean {near[0]!r}?" if near else "`deployer describe TABLE` lists columns"
+            remedy = f"did you mean {near!r}?" if near else "`deployer describe TABLE` lists columns"
         return InvalidInput(f"there is no column {name!r}", remedy=remedy)
     if parsing := re.search(r'ParserError\("(.*?)"\)', text):
         return InvalidInput(f"the SQL cannot be read: {parsing[1]}", remedy="give one SELECT")

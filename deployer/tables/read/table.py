@@ -24,12 +24,13 @@ from deployer.tables.read.where_ranges import ranges_in
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
-WORTH_CHOOSING = 2  #: fragments; one is opened sooner than a condition is understood
+WORTH_CHOOSING = 2  #: fragments; opening one is faster than planning a condition
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A reading: its columns, its batches as they come, and how many fragments of how many it opens."""
+    """The result of a read: its columns, its batches in the order of reading, and the numbers of opened and all
+    fragments."""
 
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
@@ -44,14 +45,14 @@ class Rows:
 def open_table(root: str, name: str) -> Table:
     """Returns the table `database.name`, or of that bare name when only one has it, of the instance at `root`.
 
-    It needs no right to write, and writes nothing. Raises NotFound (with the nearest name) and InvalidInput.
+    It needs no write permission, and writes nothing. Raises NotFound (with the nearest name) and InvalidInput.
     """
     store = open_reader(root)
     return Table(read_entry(store, root, find_entry(store.instance().tables.values(), name)))
 
 
 class Table:
-    """A table opened for reading, at the version it had then; `refresh` moves to the newest."""
+    """A table opened for reading, at its version of that time; `refresh` moves to the newest."""
 
     def __init__(self, opened: ReadTable, dataset: LanceDataset | None = None) -> None:
         """`dataset` is that of the table's version, where it is open already."""
@@ -116,7 +117,7 @@ class Table:
         """
         dataset, plan = self._planned(where, columns, at, keys, ranges)
         batches = plan.batches(dataset, limit)
-        first = next(batches, None)  # an error of the condition comes now, not while rows are being printed
+        first = next(batches, None)  # an error of the condition is reported now, not while rows are printed
         schema = first.schema if first is not None else _selected(dataset.schema, plan.columns)
         return Rows(schema, _chained(first, batches), len(plan.fragments), plan.total)
 
@@ -128,8 +129,8 @@ class Table:
         keys: Sequence[Sequence[Any]] = (),
         ranges: Mapping[str, Interval] | None = None,
     ) -> ScanPlan:
-        """Returns what `scan` reads, for readings in other processes. Errors that Lance finds in `where` come as it is
-        read."""
+        """Returns the plan of a `scan`, for reads in other processes. Errors that Lance finds in `where` are raised
+        during the read."""
         return self._planned(where, columns, at, keys, ranges)[1]
 
     def _planned(
@@ -189,7 +190,7 @@ class Table:
         keys: Sequence[Sequence[Any]] = (),
         ranges: Mapping[str, Interval] | None = None,
     ) -> int:
-        """Returns the number of rows that `scan` would give."""
+        """Returns the number of rows that `scan` would return."""
         if where is None and at is None and not keys and not ranges:
             return self.count()
         return sum(batch.num_rows for batch in self.scan(where, self.schema.names[:1], at, None, keys, ranges).batches)

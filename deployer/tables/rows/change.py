@@ -1,4 +1,4 @@
-"""A change of rows as data: what was computed on one version, and what became of it."""
+"""A change of rows as data: its plan on one version, and its result."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RowChange:
 
     `job` is None for a dry run, and where nothing was to change and no job id was given. `already_done`: an earlier run
     of the job had committed it, and this one changed nothing; `leaves` and `fragments` are then empty. `version` is the
-    dataset's that has the change, or that it was computed on. `indexes`: what became of the table's indexes.
+    dataset's that has the change, or that it was computed on. `indexes` is the result for the table's indexes.
     """
 
     job: Job | None

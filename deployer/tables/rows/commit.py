@@ -35,7 +35,7 @@ from deployer.tables.rows.matching import Deletions
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
-ATTEMPTS = 20  #: how often a change is computed again because others committed first
+ATTEMPTS = 20  #: how often a change is computed again because another process committed first
 OF_VIEWS = ("refresh", "erase")  #: the kinds of changes that rows of views may have
 _BACKOFF = Backoff(first=0.02, longest=1.0)
 
@@ -263,7 +263,7 @@ def discarded(table: OpenTable, plan: RowPlan) -> Iterator[None]:
 
 
 def moved(table: OpenTable, why: str) -> Conflict:
-    """Returns the error of a change that lost to what others did; nothing of it is committed."""
+    """Returns the error of a change that lost a race; nothing of it is committed."""
     return Conflict(f"the rows were not changed: {why}", where=table.address, remedy="run it again")
 
 

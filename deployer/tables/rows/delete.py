@@ -58,7 +58,7 @@ def delete_rows(
 def deletion(
     table: OpenTable, dataset: LanceDataset, offsets: Offsets, files: Deletions, *, dry_run: bool, why: str
 ) -> RowPlan:
-    """Returns the plan that takes these rows out. In a dry run no deletion file is written."""
+    """Returns the plan that removes these rows. In a dry run no deletion file is written."""
     state = table.state
     counts = {number: len(rows) for number, rows in offsets.items()}
     leaves = leaf_changes((leaf, RowCounts(deleted=n)) for leaf, n in rows_by_partition(table, counts))

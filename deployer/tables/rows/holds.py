@@ -1,4 +1,4 @@
-"""Rows under a legal hold, counted where a change is about to touch rows."""
+"""Counts rows under a legal hold among those that a change is about to affect."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CountRows = Callable[[str], int]  #: returns the number of rows for which a cond
 
 @dataclass(frozen=True, slots=True)
 class HeldRows:
-    """The number of rows that a hold covers among those that a change is about to touch."""
+    """The number of rows under a hold among those that a change is about to affect."""
 
     hold: Hold
     rows: int

@@ -1,4 +1,4 @@
-"""The rows of a query's first table that are affected by changes of its small tables, and by keys that are not
+"""Finds the rows of a query's first table that are affected by changes of its small tables, and by keys that are not
 unique."""
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from deployer.views.query.parsing.parse import source_condition, source_name
 from deployer.views.query.program import Expression, Lookup, Rows, quoted
 from deployer.views.query.row_run import Matches, Runtime, flat_stream, small_table
 
-NAMED_KEYS = 1000  #: that a condition for a source names one by one; of more, it has the range
+NAMED_KEYS = 1000  #: values that a condition for a source lists; for more values, it has their range
 
 
 @dataclass(frozen=True, slots=True)
 class Smalls:
-    """The small tables of a SELECT by alias, as they are and as they were, and the rows of the first table that are
-    joined with any row that changed."""
+    """The small tables of a SELECT by alias, with their current and former rows, and the rows of the first table that
+    are joined with a changed row."""
 
     now: Mapping[str, pa.Table] = field(default_factory=dict)
     then: Mapping[str, pa.Table] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class Smalls:
 
 
 def smalls_of(runtime: Runtime, rows: Rows, changes: SourceChanges) -> Smalls:
-    """Returns the small tables of a SELECT, and what changes of them affect."""
+    """Returns the small tables of a SELECT, and the rows that their changes affect."""
     now, then = dict[str, pa.Table](), dict[str, pa.Table]()
     touched = dict[str, pa.Table]()
     for lookup in rows.lookups:
@@ -42,7 +42,7 @@ def smalls_of(runtime: Runtime, rows: Rows, changes: SourceChanges) -> Smalls:
         after = small_table(rows, lookup, changes.after(table, lookup.scan.columns))
         touched[alias] = distinct(pa.concat_tables([_keys(lookup, before), _keys(lookup, after)]))
         then[alias] = pa.concat_tables([_without(lookup, now[alias], _keys(lookup, after)), before])
-    for lookup in reversed(rows.lookups):  # what it affects in another small table affects the rows joined with that
+    for lookup in reversed(rows.lookups):  # affected rows of another small table affect the rows joined with them
         if lookup.driver == rows.scan.alias or lookup.scan.alias not in touched:
             continue
         [parent] = [each for each in rows.lookups if each.scan.alias == lookup.driver]
@@ -58,7 +58,8 @@ def smalls_of(runtime: Runtime, rows: Rows, changes: SourceChanges) -> Smalls:
 
 
 def repeated_keys(rows: Rows, changes: SourceChanges) -> tuple[Matches, ...]:
-    """Returns the keys of rows that went, where other rows may have the same: all rows of these keys are affected."""
+    """Returns the keys of deleted rows, where other rows may have the same keys: all rows with these keys are
+    affected."""
     if rows.source.unique or not rows.source.columns or rows.scan.table not in changes.tables:
         return ()
     stream = flat_stream(rows, changes.before(rows.scan.table, rows.source.columns), rows.source.columns)
@@ -68,8 +69,8 @@ def repeated_keys(rows: Rows, changes: SourceChanges) -> tuple[Matches, ...]:
 
 
 def condition_of(rows: Rows, matches: Sequence[Matches]) -> str:
-    """Returns a condition on the first table that all rows hold that the query needs of those that match; empty where
-    none can be told."""
+    """Returns a condition on the first table that is true for all matching rows that the query needs; empty where none
+    can be derived."""
     either = [_condition(rows, each) for each in matches]
     own = source_condition(rows)
     if not either or not all(either):
@@ -89,7 +90,7 @@ def _condition(rows: Rows, match: Matches) -> str:
 
 
 def _among(name: str, column: pa.ChunkedArray) -> list[str]:
-    """Returns conditions that a column has one of some values, none for types without literals."""
+    """Returns a condition that a column has one of the values; none for types without literals."""
     kind, values = column.type, column.unique().drop_null()
     if not speaks_sql(kind) or not len(values):
         return []

@@ -32,11 +32,12 @@ def delta(
     functions: Mapping[str, UDF] | None = None,
     on_failures: OnFailures | None = None,
 ) -> ViewDelta:
-    """Returns what changes of the sources do to the view. `reader` reads them as they are after the changes.
+    """Returns the effect of changes of the sources on the view.
 
-    Afterwards the view has the rows that `build` computes; sums of floats may differ in their last digits. Rows of a
-    row view stream; the groups that change are held in memory. Raises FullRefreshNeeded where rows cannot be told
-    again, or where the view has not the rows that the changes are about; else as `build`.
+    `reader` reads the sources after the changes. The updated view has the rows that `build` computes; sums of floats
+    may differ in their last digits. Rows of a row view are streamed; changed groups are held in memory. Raises
+    FullRefreshNeeded where rows cannot be identified, or where the view lacks the changed rows; other errors as
+    `build`.
     """
     runtime = Runtime(reader, functions or {}, on_failures)
     if not isinstance(query.program, RowProgram):

@@ -1,4 +1,4 @@
-"""Runs SQL over rows that stream by and over tables in memory, by DataFusion."""
+"""Runs SQL over streamed rows and over tables in memory, by DataFusion."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from deployer.errors import InvalidInput
 from deployer.views.query.parsing.scope import stored_type
 from deployer.views.query.program import quoted
 
-ROWS_TABLE = "rows"  #: what the rows that stream by are called in SQL
-PART_ROWS = 262_144  #: of a stream that are computed at once
-BATCH_ROWS = 65_536  #: of batches that are put together from smaller ones
+ROWS_TABLE = "rows"  #: the name of the streamed rows in SQL
+PART_ROWS = 262_144  #: rows of a stream that are computed at once
+BATCH_ROWS = 65_536  #: rows of batches that are joined from smaller ones
 BATCH_BYTES = 32 << 20
 
 
@@ -32,9 +32,9 @@ class Stream:
 def run_sql(sql: str, tables: Mapping[str, pa.Table | Stream]) -> Stream:
     """Returns the result of a SELECT over tables by their names, in the order of the rows.
 
-    One table may be a stream. Then the SELECT is computed for parts of it, one after another: it has no aggregates.
-    Of several partitions, DataFusion sometimes waited forever while Lance wrote the result (tried on 2 cores), and
-    took longer. Raises InvalidInput, also while the result is read, for values that an expression fails for.
+    One table may be a stream. Then the SELECT is computed for parts of it, one after another: it has no aggregates. It
+    uses one partition: with several, DataFusion was slower, and sometimes blocked forever while Lance wrote the result
+    (tried on 2 cores). Raises InvalidInput, also while the result is read, for values that an expression fails for.
     """
     from datafusion import SessionConfig, SessionContext
 
@@ -101,7 +101,7 @@ def _fitted(values: Any, kind: pa.DataType) -> Any:
 
 
 def gathered(batches: Iterator[pa.RecordBatch], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-    """Yields the rows in batches of about so many, or fewer where these are large."""
+    """Yields the rows in batches of about this many rows, or fewer where rows are large."""
     held, count, size = list[pa.RecordBatch](), 0, 0
     for batch in batches:
         held.append(batch)
@@ -121,7 +121,7 @@ def select_sql(columns: Sequence[tuple[str, str]], source: str, conditions: Sequ
 
 
 def in_own_thread(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yields batches that a thread of its own computes, at most one ahead, while the caller writes the one before."""
+    """Yields batches that a separate thread computes, at most one ahead, while the caller writes the previous batch."""
     ready: queue.Queue[pa.RecordBatch | BaseException | None] = queue.Queue(1)
     ended = threading.Event()
 

@@ -1,4 +1,5 @@
-"""The effect of changes of its sources on a group view: states take over what came and went, or are computed again."""
+"""The effect of changes of its sources on a group view: states are updated by added and removed rows, or are computed
+again."""
 
 from __future__ import annotations
 
@@ -47,10 +48,10 @@ def group_delta(
 
 
 def _contributions(program: GroupProgram, runtime: Runtime, changes: SourceChanges) -> tuple[pa.Table, pa.Table]:
-    """Returns the states of what came to groups, and of what went from them.
+    """Returns the states of the rows added to groups, and of the rows removed from them.
 
-    Rows of the first table that changed count with the former small tables. Rows that are joined with changed rows
-    of small tables then go with what these were, and come with what they are.
+    Changed rows of the first table are joined with the former small tables. Then rows that are joined with changed rows
+    of small tables are removed with the former rows, and added with the new rows.
     """
     rows, table = program.rows, program.rows.scan.table
     smalls = smalls_of(runtime, rows, changes)
@@ -69,7 +70,7 @@ def _contributions(program: GroupProgram, runtime: Runtime, changes: SourceChang
 
 
 def _stored_states(program: GroupProgram, view: StoredView, identities: pa.Table, touched: pa.Table) -> pa.Table:
-    """Returns the states that the view has of the touched groups."""
+    """Returns the view's states of the changed groups."""
     parts = stored_parts(program)
     schema = pa.schema([pa.field(each.name, each.type) for each in parts])
     batches = list[pa.RecordBatch]()
@@ -87,7 +88,7 @@ def _stored_states(program: GroupProgram, view: StoredView, identities: pa.Table
 
 
 def _combined(program: GroupProgram, stored: pa.Table, came: pa.Table, went: pa.Table) -> pa.Table:
-    """Returns the states of the touched groups, and in `__again` whether they have to be computed from the source."""
+    """Returns the states of the changed groups, and in `__again` whether they have to be computed from the source."""
     parts = [_part(program, stored, "stored"), _part(program, came, "came"), _part(program, went, "went")]
     columns = [(each.name, quoted(each.name)) for each in program.keys]
     columns += [(each.name, merging(each)) for each in program.states]
@@ -126,7 +127,7 @@ def _gone(state: State) -> str:
 
 
 def _needs_again(state: State) -> str:
-    """Returns the condition under which a state cannot be told from the states of what came and went; empty for
+    """Returns the condition under which a state cannot be computed from the states of added and removed rows; empty for
     never."""
     gone, name = quoted(_gone(state)), quoted(state.name)
     stored = f"FILTER (WHERE {quoted(_STORED)})"

@@ -1,4 +1,4 @@
-"""Computes the states of groups from rows, puts states together, and makes the rows of the view of them."""
+"""Computes the states of groups from rows, merges states, and makes the rows of the view from them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from deployer.views.query.engine import ROWS_TABLE, Stream, fitted, gathered, ru
 from deployer.views.query.program import GroupProgram, Key, State, estimate_of, quoted
 from deployer.views.query.row_run import Matches, Runtime, run_rows
 
-CHUNK_ROWS = 262_144  #: that are aggregated at once
-MERGED_ROWS = 1_048_576  #: rows of states that are held before they are put together
+CHUNK_ROWS = 262_144  #: rows that are aggregated at once
+MERGED_ROWS = 1_048_576  #: rows of states that are held before they are merged
 SKETCH_BITS = 12  #: of HyperLogLog sketches: 1.6% standard error
 _MERGED = {"rows": "sum", "count": "sum", "sum": "sum", "float sum": "sum", "min": "min", "max": "max"}
 
@@ -72,7 +72,7 @@ def _aggregate(state: State) -> str:
 
 
 def _of_groups(program: GroupProgram, computed: Stream, groups: pa.Table) -> Stream:
-    """Returns the rows that belong to some groups; null is a group, too."""
+    """Returns the rows that belong to the groups; null is a group too."""
     names = [quoted(each.name) for each in program.keys]
     wanted = groups.rename_columns([f"__of{place}" for place in range(len(names))])
     equal = " AND ".join(f'("__of{place}" IS NOT DISTINCT FROM {name})' for place, name in enumerate(names))
@@ -94,11 +94,11 @@ def merged(program: GroupProgram, parts: Sequence[pa.Table]) -> pa.Table:
 
 
 def merging(state: State) -> str:
-    """Returns the SQL that makes one state of several; sketches become a list."""
+    """Returns the SQL that merges several states; sketches become a list."""
     name = quoted(state.name)
     if state.kind == "sketch":
         return f"array_agg({name}) FILTER (WHERE {name} IS NOT NULL)"
-    if state.counted:  # nothing is left of a sum whose values are gone
+    if state.counted:  # a sum without remaining values is null
         return f"CASE WHEN sum({quoted(state.counted)}) > 0 THEN sum({name}) END"
     return f"{_MERGED[state.kind]}({name})"
 

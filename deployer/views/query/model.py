@@ -41,7 +41,7 @@ class SourceSchema:
 
 @dataclass(frozen=True, slots=True)
 class FunctionSignature:
-    """The facts about a function by which a query is checked, without its code.
+    """The facts about a function that the check of a query needs, without its code.
 
     A call of a function with several outputs has a struct of them. `parameters` is empty for a function of batches.
     """
@@ -58,7 +58,7 @@ class FunctionSignature:
 
     @staticmethod
     def of_package(info: PackageInfo) -> FunctionSignature:
-        """Returns the signature of a function that is packaged, from what its package says; nothing of it runs."""
+        """Returns the signature of a packaged function, from the description of its package, without running it."""
         outputs = [(name or None, arrow_type(parse_type(kind))) for name, kind in info.outputs]
         return FunctionSignature(info.parameters, cast(Form, info.form), _type_of(outputs))
 
@@ -71,10 +71,11 @@ def _type_of(outputs: Sequence[tuple[str | None, pa.DataType]]) -> pa.DataType:
 
 @dataclass(frozen=True, slots=True)
 class ViewSource:
-    """A table that a query reads. `columns` are all that any part of it needs, hidden identities too.
+    """A table that a query reads. `columns` are all columns that a part of the query needs, including hidden
+    identities.
 
-    `where` is a condition in the source's own columns that every row the view needs holds, for leaving out fragments
-    and files; empty for none. `small`: it is only joined by its key, and held in memory.
+    `where` is a condition on the source's own columns that is true for every row that the view needs; fragments and
+    files are skipped by it. `small`: the table is only joined by its key, and held in memory.
     """
 
     table: str
@@ -131,8 +132,8 @@ class SourceReader(Protocol):
     def read(self, table: str, columns: Sequence[str], where: str) -> Iterator[pa.RecordBatch]:
         """Yields rows with the columns, which may include `_rowid`.
 
-        `where` is a condition in DataFusion's SQL on columns of the source, empty for all rows. Rows that do not hold
-        it may come, too: they are left out later.
+        `where` is a condition in DataFusion's SQL on columns of the source, empty for all rows. Rows that do not match
+        may be included; they are removed later.
         """
         ...
 
@@ -140,7 +141,7 @@ class SourceReader(Protocol):
 class SourceChanges(Protocol):
     """Reads what changed in the sources between what the view reflects and what it is to reflect.
 
-    Changes are net: a row that came and went in between is on neither side, nor is one whose values are as before.
+    Changes are net: a row that was added and removed in between is on neither side, nor is a row with unchanged values.
     """
 
     @property
@@ -163,26 +164,26 @@ class StoredView(Protocol):
     def rows(self, identities: pa.Table) -> Iterator[pa.RecordBatch]:
         """Yields the rows of the stored schema that have these values of `ViewQuery.identity`. Null is equal to null.
 
-        Rows of other identities may come, too: they are left out later.
+        Rows of other identities may be included; they are removed later.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ViewDelta:
-    """The delta of a view: rows of the `removed` identities go, then the `added` rows come.
+    """The delta of a view: rows with the `removed` identities are deleted, then the `added` rows are inserted.
 
     `removed` has the columns `ViewQuery.identity`, and may name identities that the view does not have, or one twice.
-    `added` has the stored schema. Take the `removed` first: both are read as they are taken.
+    `added` has the stored schema. Read `removed` first: both are streams.
     """
 
     removed: Iterator[pa.RecordBatch]
     added: Iterator[pa.RecordBatch]
 
 
-#: Hears of rows for which a function failed: its name in the query, the rows that it was called for, and the failures.
+#: Callback for rows for which a function failed: its name in the query, the rows of the call, and the failures.
 OnFailures = Callable[[str, pa.RecordBatch, Sequence[Failure]], None]
 
 
 class FullRefreshNeeded(Exception):
-    """Says why changes cannot be taken over from changes alone, as a sentence without its end."""
+    """The view needs a full refresh. The message is the reason, as a sentence without its end."""

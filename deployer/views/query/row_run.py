@@ -24,7 +24,7 @@ MARK = "__mark"
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Rows that are chosen, or left out, by values: those whose `values` are a row of `keys`, column by column."""
+    """A choice or exclusion of rows by values: rows whose `values` equal a row of `keys`, column by column."""
 
     values: tuple[Expression, ...]
     keys: pa.Table
@@ -32,7 +32,7 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """The environment of a query: the sources, the functions by their names in the query, and who hears of rows for
+    """The environment of a query: the sources, the functions by their names in the query, and the callback for rows for
     which a function failed."""
 
     reader: SourceReader
@@ -45,7 +45,7 @@ class Runtime:
         return flat_stream(rows, self.reader.read(scan.table, scan.columns, where), scan.columns)
 
     def small(self, rows: Rows, lookup: Lookup) -> pa.Table:
-        """Returns the small table, with flat names; without rows that its own condition leaves out."""
+        """Returns the small table with flat names, without rows that its own condition excludes."""
         scan = lookup.scan
         return small_table(rows, lookup, self.reader.read(scan.table, scan.columns, ""))
 
@@ -88,9 +88,9 @@ def run_rows(
     matches: Sequence[Matches] = (),
     keep: Literal["any", "none"] = "any",
 ) -> Stream:
-    """Returns the outputs of the rows that hold the conditions of the SELECT.
+    """Returns the outputs of the rows that match the conditions of the SELECT. `smalls` are its small tables by alias.
 
-    `smalls` are its small tables by alias. With `matches`, only rows go in that fit any of them, or none.
+    With `matches`, only rows are used that fit any of them, or none.
     """
     steps = steps_of(rows, outputs)
     first = steps[0]

@@ -24,8 +24,8 @@ from deployer.tables.rows.holds import ALL, refuse_held, refuse_held_addresses
 from deployer.tables.rows.load import WrittenRows, require_same_table
 from deployer.tables.rows.matching import Deletions, offsets_of, rows_by_partition
 from deployer.tables.rows.new_rows import SHOWN, leaf_ranges, refuse_taken_keys, write_rows, written_keys
-from deployer.views.definition import Reflected
-from deployer.views.refresh.reading import Identities, Stored
+from deployer.views.definition import ReflectedInputs
+from deployer.views.refresh.reading import Identities, ReadStoredRows
 from deployer.views.refresh.record import KIND, reflected, sources_of
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ class RefreshCommit:
     `record` what it reflects after it. `held` are requirements that the run is still this process's."""
 
     job_id: str
-    base: Reflected | None
-    record: Reflected
+    base: ReflectedInputs | None
+    record: ReflectedInputs
     identity: tuple[str, ...]
     held: tuple[TableRequirement, ...] = ()
 
@@ -109,7 +109,7 @@ class RefreshCommit:
         if rows.found is not None and rows.found[:2] == (table.location, int(dataset.version)):
             addresses = rows.found[2]
         else:
-            addresses = Stored(table, dataset, self.identity).addresses(identities)
+            addresses = ReadStoredRows(table, dataset, self.identity).addresses(identities)
         refuse_held_addresses(table, addresses, "changed")
         own_keys = rows.replaced and set(table.row_keys) == set(self.identity)  # no two rows have the same then
         compared = has_unique_keys(table.state) and bool(rows.written) and not own_keys

@@ -36,7 +36,7 @@ from deployer.tables.layout.partitions.key_ranges import Ranges
 from deployer.tables.layout.partitions.split_points import declared_partitions
 from deployer.tables.open_table import OpenTable, open_entry
 from deployer.tables.rows.new_rows import write_rows
-from deployer.views.definition import Reflected, ViewDefinition
+from deployer.views.definition import ReflectedInputs, ViewDefinition
 from deployer.views.query.model import ViewQuery
 from deployer.views.refresh.commit import fitted
 from deployer.views.refresh.queries import Queries, parsed, parsed_again
@@ -80,7 +80,9 @@ def rebuild_view(
             query = parsed_again(queries, found, definition, sources, spec.address)
             target = target_without_rows(_stored(spec, query))
             version = store.instance().version
-            record = Reflected(definition.fingerprint, version, tuple(sources[name].version for name in query.tables))
+            record = ReflectedInputs(
+                definition.fingerprint, version, tuple(sources[name].version for name in query.tables)
+            )
             read = 0
 
             def count(rows: int) -> None:
@@ -128,7 +130,7 @@ class _Build:
         query: ViewQuery,
         queries: Queries,
         reader: Sources,
-        record: Reflected,
+        record: ReflectedInputs,
     ) -> None:
         self._table, self._spec, self._target = table, spec, target
         self._query, self._queries, self._reader, self._record = query, queries, reader, record

@@ -12,7 +12,7 @@ from deployer.tables.changes.feed import commits_of
 from deployer.tables.changes.reading import Reading, reading_of
 from deployer.tables.changes.timeline import Position
 from deployer.tables.open_table import ReadTable
-from deployer.views.definition import Reflected, SourceVersion
+from deployer.views.definition import ReflectedInputs, SourceVersion
 from deployer.views.query.model import ROW_ID, ChangeKind, ViewQuery, ViewSource
 from deployer.views.refresh.record import changed_by_others, reflected
 from deployer.views.refresh.results import RefreshMode
@@ -89,7 +89,7 @@ class Decision:
 
     mode: RefreshMode
     reason: str
-    base: Reflected | None
+    base: ReflectedInputs | None
     changes: Mapping[str, SourceChange] = field(default_factory=dict)
     moves: bool = False  #: the view would reflect other versions than before
 

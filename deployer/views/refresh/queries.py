@@ -14,7 +14,7 @@ from deployer.live.reader import has_unique_keys
 from deployer.specs.types.view import HIDDEN
 from deployer.state.model.entities import TableEntry
 from deployer.tables.open_table import ReadTable, open_entry, read_entry
-from deployer.views.definition import Reflected, ViewDefinition, view_definition
+from deployer.views.definition import ReflectedInputs, ViewDefinition, view_definition
 from deployer.views.query.model import (
     OnFailures,
     SourceChanges,
@@ -199,7 +199,7 @@ def _parsed(
         ) from error
 
 
-def _names_then(store: StateReader, record: Reflected | None) -> dict[str, str]:
+def _names_then(store: StateReader, record: ReflectedInputs | None) -> dict[str, str]:
     """Returns the ids of the sources by the names that they had at the last refresh, as far as that is kept."""
     if record is None:
         return {}

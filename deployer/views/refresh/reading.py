@@ -112,7 +112,7 @@ class Changes:
 
 
 @dataclass
-class Stored:
+class ReadStoredRows:
     """The rows of a view at one version. `found` are the addresses of the rows that were read last."""
 
     table: OpenTable

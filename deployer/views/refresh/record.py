@@ -10,7 +10,7 @@ from deployer.platform.storage.envelope import RECOVERY
 from deployer.state.log.updates import FilesAdded, FilesRemoved, FilesReplaced, RowsChanged
 from deployer.state.model.entities import Job, TableState
 from deployer.tables.changes.commits import only_rearranges
-from deployer.views.definition import Reflected
+from deployer.views.definition import ReflectedInputs
 
 if TYPE_CHECKING:
     from deployer.state.log.entries import LogEntry
@@ -30,7 +30,7 @@ def refresh_job(state: TableState) -> Job | None:
     return max(jobs, key=lambda job: (job.at >= since, job.lance_version, job.at), default=None)
 
 
-def reflected(state: TableState) -> Reflected | None:
+def reflected(state: TableState) -> ReflectedInputs | None:
     """Returns what the rows of a view reflect; None where no refresh has written any. Raises Corrupt for a record that
     cannot be read."""
     job = refresh_job(state)
@@ -38,12 +38,12 @@ def reflected(state: TableState) -> Reflected | None:
         return None
     where = f"table {state.table_id}"
     try:
-        return Reflected.of_json(json.loads(job.sources), where)
+        return ReflectedInputs.of_json(json.loads(job.sources), where)
     except ValueError as error:
         raise Corrupt("what the view reflects cannot be read", where=where, remedy=RECOVERY) from error
 
 
-def sources_of(record: Reflected) -> str:
+def sources_of(record: ReflectedInputs) -> str:
     """Returns what the commit and the job of a refresh carry; `reflected` reads it."""
     return json.dumps(record.to_json(), separators=(",", ":"))
 

@@ -19,12 +19,12 @@ from deployer.tables.changes.timeline import Position
 from deployer.tables.open_table import OpenTable
 from deployer.tables.read.conditions import check_condition
 from deployer.tables.rows.matching import matching_rows
-from deployer.views.definition import Reflected, SourceVersion, ViewDefinition
+from deployer.views.definition import ReflectedInputs, SourceVersion, ViewDefinition
 from deployer.views.query.model import FullRefreshNeeded, ViewQuery
 from deployer.views.refresh.commit import NewRows, RefreshCommit, write
 from deployer.views.refresh.plan import Decision, RefreshPlan, decide, plan_of
 from deployer.views.refresh.queries import FoundQuery, Queries, find_query, parsed_again, require_view
-from deployer.views.refresh.reading import Changes, Identities, Sources, Stored
+from deployer.views.refresh.reading import Changes, Identities, ReadStoredRows, Sources
 from deployer.views.refresh.record import KIND, reflected
 from deployer.views.refresh.results import NoStableRowIds, RefreshJobResult, RefreshRequest
 from deployer.views.refresh.skipped_rows import SkippedRows
@@ -125,7 +125,7 @@ def do_refresh(job: ViewJob, run_id: str, on_progress: OnProgress) -> RefreshJob
     return replace(result, seconds=time.monotonic() - begun)
 
 
-def _since(base: Reflected | None, found: FoundQuery) -> dict[str, SourceVersion]:
+def _since(base: ReflectedInputs | None, found: FoundQuery) -> dict[str, SourceVersion]:
     """Returns what the view reflects of each source, by its name."""
     known = {} if base is None else {each.table_id: each for each in base.sources}
     return {name: known[entry.table_id] for name, entry in found.entries.items() if entry.table_id in known}
@@ -247,15 +247,15 @@ class _Work:
             self.skipped.clear()
         return self._committed(found, record, self._all())
 
-    def _record(self) -> Reflected:
+    def _record(self) -> ReflectedInputs:
         version = self.table.store.instance().version
         sources = tuple(self.sources[name].version for name in self.query.tables)
-        return Reflected(self.definition.fingerprint, version, sources)
+        return ReflectedInputs(self.definition.fingerprint, version, sources)
 
     def _changed(self, found: Decision) -> NewRows:
         """Computes what changes of the view, and writes the rows that come."""
         table, dataset = self.table, self.table.dataset()
-        stored = Stored(table, dataset, self.query.identity)
+        stored = ReadStoredRows(table, dataset, self.query.identity)
         reader, changes = Sources(self.sources, self._count), Changes(found.changes, self._count)
         delta = self.job.queries.delta(self.definition, self.query, changes, reader, stored, self.skipped)
         names = list(self.query.identity)
@@ -312,7 +312,7 @@ class _Work:
         self.read += rows
         self.on_progress(Progress("reading the sources", self.read, None))
 
-    def _committed(self, found: Decision, record: Reflected, rows: NewRows) -> RefreshJobResult:
+    def _committed(self, found: Decision, record: ReflectedInputs, rows: NewRows) -> RefreshJobResult:
         run = self.table.store.table(self.table.entry.table_id).runs[self.run_id]
         held = tuple(to_go_on(self.run_id, run.holder or ""))
         base = reflected(self.table.state)

@@ -36,11 +36,12 @@ def test_datasets_are_made_and_listed_without_the_client(command: Command, tmp_p
     one, two = recording(tmp_path / "in", "one"), recording(tmp_path / "in", "two")
     made = command("register", "drives", one, "--create")
     assert [each["segment"] for each in made["registered"]] == ["one"] and made["failed"] == []
-    bad = str(tmp_path / "none.rrd")
-    again = command("register", "drives", two, bad, "--layer", "raw", code=1)
+    bad = tmp_path / "none.rrd"
+    again = command("register", "drives", two, str(bad), "--layer", "raw", code=1)
     assert [each["layer"] for each in again["registered"]] == ["raw"]
     [failed] = again["failed"]
-    assert failed["url"] == bad and "the file does not exist" in failed["error"]
+    assert failed["url"] == bad.as_uri()
+    assert failed["error"] == f"{bad.as_uri()}: the file does not exist; check the path"
     [dataset] = command("datasets")["datasets"]
     assert [dataset[name] for name in ("name", "segments", "layers", "chunks")] == ["drives", 2, 2, 4]
     segments = command("segments", "drives")["segments"]

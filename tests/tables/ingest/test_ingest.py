@@ -202,7 +202,7 @@ def test_the_same_job_adds_nothing_again(lake: Lake) -> None:
 def test_auto_says_which_way_and_why(lake: Lake) -> None:
     lake.table()
     result = lake.ingest(lake.file(flights(10)), engine="auto")
-    assert result.engine == "driver" and "less than Spark takes to start" in result.reason
+    assert result.engine == "driver" and "Spark takes longer to start" in result.reason
 
 
 @pytest.mark.spark

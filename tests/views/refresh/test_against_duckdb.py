@@ -25,7 +25,7 @@ from deployer.specs.model import Storage
 from deployer.tables.rows.delete import delete_rows
 from deployer.tables.rows.merging.merge import merge_rows
 from deployer.tables.rows.update import update_rows
-from deployer.views.definition import Reflected
+from deployer.views.definition import ReflectedInputs
 from deployer.views.refresh.record import reflected
 from tests.tables.lakes import Lake
 from tests.views.query.test_against_engines import CITIES, FACTS, SHOPS, comparable, queries
@@ -129,7 +129,7 @@ class Facts:
             [{"city": each, "country": self.random.choice(["fr", "de"])} for each in names], CITIES
         )
 
-    def recorded(self) -> Reflected:
+    def recorded(self) -> ReflectedInputs:
         record = reflected(self.views.open("view").state)
         assert record is not None
         return record

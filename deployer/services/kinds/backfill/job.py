@@ -1,4 +1,4 @@
-"""A run of the service BACKFILL: computes columns one after the other, those first that others read."""
+"""A run of the service BACKFILL: computes columns one after the other, inputs of other columns first."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from deployer.tables.open_table import OpenTable, ReadTable, open_entry
 if TYPE_CHECKING:
     from deployer.columns.backfill.definition import Definition
 
-SPARK_ROWS = 2_000_000  #: rows to compute from which on Spark does it, unless an engine is asked for
+SPARK_ROWS = 2_000_000  #: least rows for Spark, unless an engine is given
 
 
 def backfill_columns(work: Work[BackfillOptions]) -> BackfillResult:
-    """Computes what is not computed yet of each column, as one run.
+    """Computes the missing values of each column, as one run.
 
-    Each column is a job of its own: what a run that was interrupted has computed, the next one does not compute again.
-    Raises as `backfill` does; what was committed stays.
+    Each column is a job of its own, so the next run does not repeat the work of an interrupted one. Raises the errors
+    of `backfill`; committed values stay.
     """
     begun = time.monotonic()
     table, options = work.table, work.options
@@ -92,15 +92,14 @@ def backfill_columns(work: Work[BackfillOptions]) -> BackfillResult:
 
 
 def computed_columns(table: ReadTable) -> Mapping[str, Computed]:
-    """Returns the definitions of the table's computed columns by name, each after those that it reads."""
+    """Returns the definitions of the table's computed columns by name, each after its inputs."""
     found = {column.name: column.computed for column in columns_of(table.schema) if column.computed is not None}
     order = computation_order({name: [each for each in one.inputs if each in found] for name, one in found.items()})
     return {name: found[name] for name in order}
 
 
 def chosen_columns(table: ReadTable, names: Sequence[str]) -> list[str]:
-    """Returns the columns to compute, each after those that it reads. Raises InvalidInput for those that are not
-    computed."""
+    """Returns the columns to compute, each after its inputs. Raises InvalidInput for columns that are not computed."""
     computed = computed_columns(table)
     for name in names:
         if name not in computed:
@@ -141,9 +140,9 @@ def _rows_to_do(table: OpenTable, request: BackfillRequest, definition: Definiti
 
 
 def _job_id(table: OpenTable, name: str, definition: Definition) -> str:
-    """Returns the id of the job that computes the column now: that of the run before where it was interrupted."""
+    """Returns the id of the job that computes the column: that of the previous run if it was interrupted."""
     identity = definition.identities[name]
-    if len(definition.identities) > 1:  # a column that came or went makes it another job
+    if len(definition.identities) > 1:  # an added or removed column makes it another job
         every = json.dumps(sorted(definition.identities.items()))
         identity = f"{hashlib.sha256(every.encode()).hexdigest()[:16]}-{identity}"
     base = f"service-{definition.columns[0].name.encode().hex()[:40]}-{identity}"[:90]

@@ -1,4 +1,4 @@
-"""The needs of a BACKFILL on a cluster: its functions are trusted there, and can be imported."""
+"""The requirements of a BACKFILL on a cluster: its functions are trusted there, and can be imported."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def require_runnable(
     options: Mapping[str, Any] | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> None:
-    """Checks before a job is started whether its functions can run on the cluster, by what the stack published.
+    """Checks before a job starts whether its functions can run on the cluster, by the stack's published settings.
 
     `options` are those of the run, by default those of the table's own service. `settings` are those of the stack, by
-    default those that it was applied with. Raises Refused for a function that is not trusted on clusters, whose module
-    the stack has not uploaded, or that needs a package that jobs do not have; InvalidInput as the run does.
+    default the applied ones. Raises Refused for a function that is not trusted on clusters, whose module the stack has
+    not uploaded, or that needs a package that jobs lack. Raises InvalidInput as the run does.
     """
     outputs = published_outputs(table.root) or {}
     trusted = trusted_on_clusters(outputs if settings is None else settings)
@@ -55,7 +55,7 @@ def require_computable(table: OpenTable, cluster: Cluster, column: str, trusted:
     cluster. The function is not imported.
 
     Raises Refused as `require_runnable`, InvalidInput for a column that is not computed, and ResourcesUnavailable where
-    the cluster has not what a packaged function asks for.
+    the cluster lacks resources that a packaged function needs.
     """
     definition = computable_column(table, column).computed
     if not isinstance(definition, ComputedByUdf):

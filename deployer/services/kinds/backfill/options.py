@@ -13,8 +13,8 @@ OnChange = Literal["keep", "recompute"]
 
 @dataclass(frozen=True, slots=True)
 class BackfillOptions:
-    """`columns`: those to compute; empty for all computed columns. `on_change`: whether values of another version of a
-    definition stay. The others are as in `BackfillRequest`."""
+    """The options of BACKFILL. `columns` are the columns to compute; empty means all computed columns. `on_change`:
+    whether values of another version of a definition stay. The others are as in `BackfillRequest`."""
 
     columns: tuple[str, ...] = ()
     on_change: OnChange = "keep"
@@ -23,7 +23,7 @@ class BackfillOptions:
 
     @staticmethod
     def of(declared: Mapping[str, Any]) -> BackfillOptions:
-        """Reads options as specs write them; omitted ones have their defaults."""
+        """Returns the options from their form in specs; omitted ones have their defaults."""
         options = all_options("BACKFILL", declared_options("BACKFILL", declared))
         return BackfillOptions(
             tuple(options.get("columns") or ()),

@@ -9,7 +9,7 @@ from deployer.state.model.services import Figures, FinalStatus
 
 @dataclass(frozen=True, slots=True)
 class BackfilledColumn:
-    """The result of a run of BACKFILL for one column; `job_id` is what its errors are recorded under."""
+    """The result of a run of BACKFILL for one column; its errors are recorded under `job_id`."""
 
     column: str
     version: str

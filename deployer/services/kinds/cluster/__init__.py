@@ -1,4 +1,4 @@
-"""CLUSTER: rows that are near each other in some columns come into the same files.
+"""CLUSTER: puts rows with near values in some columns into the same files.
 
 The rest of `deployer.services` and `deployer.cli` may import it.
 """

@@ -1,4 +1,4 @@
-"""Space-filling curves: from places in several columns to one number that keeps near rows near.
+"""Space-filling curves: from positions in several columns to one number that keeps near rows near.
 
 Z-order interleaves the bits of the places (Morton 1966). The Hilbert curve is that of John Skilling, "Programming the
 Hilbert curve", AIP Conference Proceedings 707, 381 (2004): neighbours on it are neighbours in space, so its ranges are
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Curve = Literal["sort", "zorder", "hilbert"]
 
-MOST_BITS = 12  #: of a place: as many as there are quantiles
+MOST_BITS = 12  #: bits of a position: as many as for quantiles
 
 
 def bits_for(columns: int) -> int:
@@ -26,10 +26,10 @@ def bits_for(columns: int) -> int:
 
 
 def positions(curve: Curve, places: Sequence[NDArray[np.uint64]], bits: int) -> NDArray[np.uint64]:
-    """Returns where each row is on the curve. `places` are its places in each column (shape: columns × rows), below
-    2**bits.
+    """Returns the position of each row on the curve.
 
-    `sort` gives the places one after the other: it is the order of the first column, then the second.
+    `places` are its positions in each column (shape: columns × rows), below 2**bits. `sort` concatenates the positions:
+    the order of the first column, then the second.
     """
     if curve == "sort" or len(places) == 1:
         return _one_after_the_other(places, bits)
@@ -77,7 +77,7 @@ def _one_after_the_other(places: Sequence[NDArray[np.uint64]], bits: int) -> NDA
 
 
 def _spread(place: NDArray[np.uint64], bits: int, step: int, first: int) -> NDArray[np.uint64]:
-    """Bit i of each place at bit i * step + first: looked up for all of the few values that a place can have."""
+    """Returns numbers with bit i of each position at bit i * step + first, from a table of all possible positions."""
     values = np.arange(1 << bits, dtype=np.uint64)
     table = np.zeros(1 << bits, np.uint64)
     for bit in range(bits):

@@ -1,10 +1,10 @@
-"""The overlap depth of files: the number of files that a point of the columns' space falls into, on average and at
+"""The overlap depth of files: the number of files whose ranges contain a point of the columns' space, on average and at
 most.
 
-One means that no two files share a value of all columns, and as many as there are files that each of them has to be
-opened for every row that is looked for. It is what Snowflake calls the clustering depth, over all columns at once. A
-file is the box between its least and largest values; points are places where rows may be: a file by its share of the
-rows, then anywhere in its box, values that no file begins or ends at counting as one.
+A depth of one means that no two files share a value of all columns. A depth equal to the number of files means that a
+search for any row opens all of them. Snowflake calls it the clustering depth; here it is over all columns at once. A
+file is the box between its least and largest values. A sample point is in a file chosen by its share of the rows, and
+anywhere in the file's box; values between two corners of boxes count as one.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from deployer.platform.files.json_values import JSON
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-POINTS = 4096  #: that are looked at, besides the middles of all boxes
+POINTS = 4096  #: sample points, in addition to the middles of all boxes
 _CELLS = 1 << 24  # comparisons at a time
 
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """The overlap depth of files. `average` and `most` are 0 where there are none.
+    """The overlap depth of files. `average` and `most` are 0 without files.
 
-    `by_column` has the average for each column alone: how many files a condition on it reads.
+    `by_column` has the average for each single column: the number of files that a condition on it reads.
     """
 
     average: float = 0.0

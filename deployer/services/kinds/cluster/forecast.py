@@ -18,7 +18,7 @@ from deployer.tables.open_table import ReadTable
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """The tasks that rewrite something, and those of which only a run sees whether they would change anything."""
+    """The tasks that rewrite files, and those whose effect is only known during a run."""
 
     better: tuple[Task, ...]
     unknown: tuple[Task, ...]

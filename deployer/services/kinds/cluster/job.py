@@ -1,4 +1,4 @@
-"""CLUSTER of one table: surveys, plans, arranges and commits portion by portion, then brings its indexes up to date."""
+"""CLUSTER of one table: surveys, plans, arranges and commits in portions, then updates the table's indexes."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def cluster(
     on_progress: OnProgress = no_progress,
     run_id: str | None = None,
 ) -> ClusterResult:
-    """Arranges rows of each leaf by the options' curve and columns: those of files that are not arranged so yet.
+    """Arranges the rows of each leaf by the options' curve and columns; files with this arrangement are left out.
 
-    A run that is ended early leaves indexes to the next load. Raises Conflict as `RewriteRun` does,
-    and InvalidInput for columns that cannot be.
+    After a run that ends early, the next load updates the indexes. Raises Conflict as `RewriteRun` does, and
+    InvalidInput for columns that cannot be used.
     """
     started = time.monotonic()
     arrangement = options.arrangement(table)
@@ -146,9 +146,9 @@ class _Arranging:
         self._sizes = options.sizes(table.layout().max_rows_per_file)
         present = frozenset(file.fragment_id for file in table.state.files)
         self._chosen = Selection(arrangement.name, None if options.incremental else present)
-        self._best: set[int] = set()  # files that came out as they were, or would
+        self._best: set[int] = set()  # files that a rewrite did not change, or would not change
         self._whole = set(whole_leaves(table.state, arrangement, self._sizes))  # leaves that are arranged at once
-        self._arranged: set[str] = set()  # leaves of which this run arranges all rows at once
+        self._arranged: set[str] = set()  # leaves whose rows this run arranges all at once
         self._known: dict[tuple[int, int], FileSample] = {}  # by fragment and its rows, which deletions make fewer
 
     def keep_order(self, table: OpenTable) -> bool:
@@ -183,7 +183,8 @@ class _Arranging:
         return [by_number[i] for i in range(len(jobs))]
 
     def _can_improve(self, table: OpenTable, task: Task) -> bool:
-        """Returns whether rows are to be written to see it; else its files count as clustered."""
+        """Returns whether a task may improve its files, which only writing shows; otherwise its files count as
+        clustered."""
         leaf = covered_leaf(table.state, task)
         if leaf in self._whole and not task.deleted:
             self._best.update(task.fragments)
@@ -201,15 +202,16 @@ class _Arranging:
         return True
 
     def whole_now(self, table: OpenTable, *, completed: bool) -> dict[str, JSON]:
-        """Returns the leaves that are arranged at once, for the run record. `completed`: the run did all of its
+        """Returns the leaves that were arranged at once, for the run record. `completed`: the run completed its
         plan."""
         leaves = self._whole | self._arranged if completed else self._whole
         return recorded(table.state, self._arrangement, self._sizes, leaves)
 
     def is_better(self, table: OpenTable, task: Task, made: Sequence[WrittenFragment]) -> bool:
-        """False where the new files have the same bounds and rows as the old ones: they would be read as often.
+        """Returns False where the new files have the same bounds and rows as the old ones, and so would be read as
+        often.
 
-        What is known to come out so is not written at all (`_can_improve`).
+        Where this is known before, nothing is written (`_can_improve`).
         """
         old = [file for file in _files_of(table, task) if file.rows]
         if task.deleted or len(task.leaves) > 1 or len(old) < len(task.fragments):
@@ -224,7 +226,7 @@ class _Arranging:
         return False
 
     def mark(self, table: OpenTable) -> None:
-        """Records the bounds of files that would not change: they count as clustered, and stay."""
+        """Records the bounds of files that would not change; they count as clustered, and stay."""
         files = [file for number in sorted(self._best) if (file := table.state.files.get(number)) is not None]
         unknown = [file for file in files if file.clustering != self._arrangement.name and self._bounds(file) is None]
         self._survey(table.dataset(), unknown, self._on_progress)  # files of loads during the run
@@ -238,12 +240,12 @@ class _Arranging:
         if marked:
             ids, state = tuple(file.fragment_id for file in marked), table.state
             unchanged = to_place_files(ids, state.lance_version, state.dataset)
-            with suppress(Conflict):  # others changed the table: the next run looks again
+            with suppress(Conflict):  # another process changed the table: the next run checks again
                 replaced = FilesReplaced(ids, tuple(marked), state.lance_version)
                 table.store.commit(state.table_id, [replaced], unchanged)
 
     def clusteredness(self, table: OpenTable, on_progress: OnProgress | None = None) -> ClusteringQuality:
-        """Returns the overlap depth of each leaf. Files that are not clustered are read for it, their columns alone."""
+        """Returns the overlap depth of each leaf. It reads the columns of files that are not clustered."""
         files = list(table.state.files)
         unknown = [file for file in files if file.clustering != self._arrangement.name and file.rows]
         self._survey(table.dataset(), unknown, on_progress or self._on_progress)
@@ -297,7 +299,7 @@ class _Arranging:
         return known.bounds if known is not None else None
 
     def _place(self, piece: Piece) -> Any:
-        """Returns where the file lies: by the least values of the columns."""
+        """Returns the position of the file, by the least values of the columns."""
         bounds = self._bounds(piece.file)
         return (bounds is None, bounds or (), piece.file.fragment_id)
 

@@ -1,4 +1,4 @@
-"""The order that CLUSTER gives rows, as much as a process needs to find it."""
+"""The order of rows that CLUSTER makes, with all that a process needs to compute it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Arrangement:
     """An order of rows by a curve over columns of the types `kinds`, which may be fields of structs: `gate.number`.
 
-    Of `sort`, `rest` are the table's keys that follow, and `order` all of them. `name` is what files are marked with.
+    For `sort`, `rest` are the table's keys after the columns, and `order` all of them. `name` marks the files.
     """
 
     curve: Curve
@@ -34,17 +34,17 @@ class Arrangement:
 
     @property
     def is_sort(self) -> bool:
-        """Returns whether rows are simply sorted, as by a curve over one column they are, too."""
+        """Returns whether rows are simply sorted, which is also the case for a curve over one column."""
         return self.curve == "sort" or len(self.columns) == 1
 
     @property
     def keeps_order(self) -> bool:
-        """Returns whether rows in this order are in the table's own, too."""
+        """Returns whether rows in this order are also in the table's own order."""
         return self.is_sort and bool(self.order) and (*self.columns, *self.rest)[: len(self.order)] == self.order
 
     @property
     def needed(self) -> list[str]:
-        """The table's columns that have to be read for it."""
+        """The table's columns that have to be read to compute the order."""
         return list(dict.fromkeys(path.partition(".")[0] for path in (*self.columns, *self.rest)))
 
     def keys(self, rows: pa.Table | pa.RecordBatch) -> list[Any]:
@@ -56,12 +56,12 @@ class Arrangement:
         return scales_of(samples, bits_for(len(self.columns)))
 
     def positions(self, keys: Sequence[Any], scales: Sequence[Scale]) -> NDArray[np.uint64]:
-        """Returns where each row is on the curve."""
+        """Returns the position of each row on the curve."""
         places = [scale.of_rows(column) for scale, column in zip(scales, keys, strict=True)]
         return positions(self.curve, places, bits_for(len(self.columns)))
 
     def sorted_places(self, rows: pa.Table, scales: Sequence[Scale]) -> NDArray[np.int64]:
-        """Returns the places of the rows in this order."""
+        """Returns the positions of the rows in this order."""
         keys = self.keys(rows)
         if self.is_sort:
             columns = [*keys, *(rows[name] for name in self.rest)]
@@ -70,13 +70,13 @@ class Arrangement:
 
 
 def _order_of(found: NDArray[np.uint64], bits: int) -> NDArray[np.int64]:
-    """Returns the places of numbers below 2**bits in ascending order, equal ones as they came."""
+    """Returns the positions of numbers below 2**bits in ascending order; equal numbers keep their order."""
     places = max(1, len(found) - 1).bit_length()
     if bits + places > 64:
         return np.argsort(found, kind="stable")
     packed = found << np.uint64(
         places
-    )  # with the row's own place in it: numbers alone are sorted several times quicker
+    )  # with the row's own position in the number: sorting plain numbers is several times faster
     packed |= np.arange(len(found), dtype=np.uint64)
     packed.sort()
     packed &= np.uint64((1 << places) - 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ from deployer.specs.types.arrow import columns_of
 from deployer.specs.types.column_names import listed
 from deployer.specs.types.types import format_type
 from deployer.specs.values.keys import is_key_type
+from deployer.specs.yaml.suggestions import nearest
 from deployer.tables.open_table import ReadTable
 
 MOST_COLUMNS = 16
@@ -25,8 +25,8 @@ MOST_COLUMNS = 16
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """The options of CLUSTER: the files, the columns, and how much at a time; sizes in bytes. No `columns`: the table's
-    keys."""
+    """The options of CLUSTER: the files, the columns, and the portions; sizes in bytes. Without `columns`, the table's
+    keys are used."""
 
     columns: tuple[str, ...] = ()
     curve: Curve = "sort"
@@ -37,7 +37,8 @@ class ClusterOptions:
 
     @staticmethod
     def of(declared: Mapping[str, Any]) -> ClusterOptions:
-        """Reads options in canonical form (see `deployer.specs.schema.services`); omitted ones have their defaults."""
+        """Returns the options from canonical form (see `deployer.specs.schema.services`); omitted ones have their
+        defaults."""
         options = all_options("CLUSTER", declared)
         return ClusterOptions(**{**options, "columns": tuple(options.get("columns") or ())})
 
@@ -51,8 +52,7 @@ class ClusterOptions:
         return max(self.portion_bytes, self.target_file_bytes)
 
     def arrangement(self, table: ReadTable) -> Arrangement:
-        """Returns the order that rows get. Raises InvalidInput for columns that the table lacks or that have no
-        order."""
+        """Returns the order for rows. Raises InvalidInput for columns that the table lacks or that have no order."""
         order = table.layout().order
         columns = self.columns or order
         if not columns:
@@ -78,11 +78,11 @@ def _kind(table: ReadTable, path: str) -> str:
     columns = columns_of(table.schema)
     column = find_column(columns, path)
     if column is None:
-        near = difflib.get_close_matches(path, [each.name for each in columns], 1)
+        near = nearest(path, [each.name for each in columns])
         raise InvalidInput(
             f"there is no column {path!r} to cluster by",
             where=table.address,
-            remedy=f"did you mean {near[0]!r}?" if near else f"columns: {listed(each.name for each in columns)}",
+            remedy=f"did you mean {near!r}?" if near else f"columns: {listed(each.name for each in columns)}",
         )
     if not is_key_type(column.type):
         raise InvalidInput(

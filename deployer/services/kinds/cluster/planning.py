@@ -17,17 +17,17 @@ from deployer.services.kinds.cluster.layout import Arrangement
 from deployer.services.kinds.cluster.shuffle_task import HELD_BYTES
 from deployer.state.model.entities import File, Partition, TableState
 
-WHOLE = "whole"  #: name among a run's figures afterwards
-LEAVES_KEPT = 200  #: leaves that the record of a run names
-ACROSS_BYTES = 512_000_000  #: of files that lie in several leaves, which a task holds in memory
+WHOLE = "whole"  #: name of the figure after a run
+LEAVES_KEPT = 200  #: at most this many leaves are named in a run's record
+ACROSS_BYTES = 512_000_000  #: bytes of files across several leaves, which a task holds in memory
 
-#: `same`: the new files would have the ranges of the old ones; `unknown`: that is known only after writing.
+#: `same`: the new files would have the ranges of the old ones; `unknown`: this is known only after writing
 Outlook = Literal["better", "same", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The files that are arranged: with `only`, all of these; else those that are not marked `name` yet."""
+    """The files to arrange: with `only`, all of these; otherwise those that are not marked `name` yet."""
 
     name: str
     only: frozenset[int] | None = None
@@ -46,11 +46,11 @@ def plan_clusters(
     portion_bytes: int,
     place: Callable[[Piece], Any],
 ) -> tuple[Task, ...]:
-    """Plans tasks of at most `portion_bytes`, a leaf each; `leaves` in the order of their keys.
+    """Plans tasks of at most `portion_bytes` for each leaf; `leaves` are in the order of their keys.
 
-    Where something of a leaf is to be arranged, its small files that are already are arranged with it, so that they do
-    not become many. Files that lie in no leaf, or across several, are split into those that they reach. A leaf that is
-    too much at once is taken file by file in the order of `place`, so that what lies near comes together.
+    Where files of a leaf are to be arranged, its small arranged files are included, so that their number does not grow.
+    Files in no leaf, or across several, are split into their leaves. A leaf that is too large for one task is split by
+    files in the order of `place`, so that near rows stay together.
     """
     names = {leaf.partition_id: i for i, leaf in enumerate(leaves)}
     held: list[list[Piece]] = [[] for _ in leaves]
@@ -93,10 +93,11 @@ def _is_small(piece: Piece, sizes: Sizes) -> bool:
 def outlook(
     task: Task, files: Sequence[File], bounds: Sequence[Bounds | None], arrangement: Arrangement, sizes: Sizes
 ) -> Outlook:
-    """Classifies the effect of a task. `files` are its recorded files, with `bounds` where these are known.
+    """Classifies the effect of a task.
 
-    Files that are as many as the new ones would be, and follow each other by the columns already, are `same`, and so is
-    one file alone, and files whose rows are one point of the columns' space.
+    `files` are its recorded files, with known `bounds`. Three cases are `same`: as many files as there would be new
+    ones, which already follow each other by the columns; a single file; and files whose rows are one point of the
+    columns' space.
     """
     if task.deleted or len(task.leaves) > 1 or len(files) < len(task.fragments) or not all(each.rows for each in files):
         return "better"
@@ -114,11 +115,11 @@ def outlook(
         return "same" if is_known else "unknown"
     if even:
         return "same" if is_known and _are_one_point(known) else "unknown"
-    return "unknown" if task.bytes > HELD_BYTES else "better"  # what is shuffled has files of other sizes
+    return "unknown" if task.bytes > HELD_BYTES else "better"  # shuffled files have other sizes
 
 
 def _follow_each_other(bounds: Sequence[Bounds]) -> bool:
-    """Returns whether no two files have a value of the first column in common."""
+    """Returns whether no two files have a common value of the first column."""
     return all(before[1][0] < after[0][0] for before, after in pairwise(sorted(bounds)))
 
 
@@ -127,10 +128,10 @@ def _are_one_point(bounds: Sequence[Bounds]) -> bool:
 
 
 def whole_leaves(state: TableState, arrangement: Arrangement, sizes: Sizes) -> frozenset[str]:
-    """Returns the leaves that an earlier run of the same arrangement and sizes arranged at once.
+    """Returns the leaves that an earlier run with the same arrangement and sizes arranged at once.
 
-    While their files stay, the same run would change nothing in them. The record of a run has them by a digest of
-    their files, so a run that arranges everything again leaves them out.
+    While their files are unchanged, the same run would not change them. A run's record has these leaves by a digest of
+    their files, so that a run that arranges everything again can leave them out.
     """
     for run in runs_of(state, "CLUSTER"):
         found = run.figures.after.get(WHOLE)
@@ -157,7 +158,7 @@ def _by(arrangement: Arrangement, sizes: Sizes) -> str:
 
 
 def _digest(state: TableState, leaf: str, name: str) -> str:
-    """Returns a digest of the leaf's files as CLUSTER recorded them; empty where one is not arranged as `name`."""
+    """Returns a digest of the leaf's files from CLUSTER's records; empty where a file is not arranged as `name`."""
     files = sorted(state.files.for_partition(leaf), key=lambda file: file.fragment_id)
     if not files or any(file.clustering != name for file in files):
         return ""

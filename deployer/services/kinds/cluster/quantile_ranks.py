@@ -1,7 +1,8 @@
-"""The place of a value among those of its column, as whole numbers: what curves are drawn through.
+"""The position of a value in its column, as a whole number, for curves.
 
-Places are shares of the rows that lie below, by quantiles of a sample. So each half of the places has half of the rows
-however values are spread, and columns of every type weigh the same. Nulls come last, NaN after all numbers.
+Positions are shares of the rows with smaller values, by quantiles of a sample. So each half of the positions has half
+of the rows, whatever the distribution of values, and columns of every type have the same weight. Nulls come last, NaN
+after all numbers.
 """
 
 from __future__ import annotations
@@ -22,14 +23,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 QUANTILES = 1 << MOST_BITS  #: most distinct values of a column
-_MANY = 4  # values are looked up by their distinct ones where these are fewer by that factor
+_MANY = 4  # distinct values are looked up where they are fewer than the values by this factor
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """`values` ascending and distinct, as `comparable` gives them; `places[i]` is that of values from the i-th on.
+    """The positions of a column's values.
 
-    Values below all of them have the place 0, nulls `null`.
+    `values` are ascending and distinct, in the form of `comparable`; `places[i]` is the position of values from the
+    i-th on. Smaller values have the position 0, nulls `null`.
     """
 
     values: pa.Array
@@ -53,7 +55,7 @@ class Scale:
         return Scale(ordered.take(pa.array(first)), places, null)
 
     def of_rows(self, column: Any) -> NDArray[np.uint64]:
-        """Returns the place of each value of an array."""
+        """Returns the position of each value of an array."""
         values = _array(comparable(column))
         nulls = np.asarray(values.is_null()) if values.null_count else None
         if not pa.types.is_integer(values.type) and not pa.types.is_floating(values.type):
@@ -67,7 +69,7 @@ class Scale:
         return found if nulls is None else np.where(nulls, np.uint64(self.null), found)
 
     def _of_known(self, values: pa.Array) -> NDArray[np.uint64]:
-        """Returns the places of values; that of a null is anything."""
+        """Returns the positions of values; that of a null is undefined."""
         at = _last_at_most(self.values, values)
         places = np.concatenate((np.zeros(1, np.uint64), self.places))
         return places[at]
@@ -93,7 +95,7 @@ def _last_at_most(ordered: pa.Array, values: pa.Array) -> NDArray[np.int64]:
 
 
 def _differs(ordered: pa.Array) -> NDArray[np.bool_]:
-    """Returns whether each value is another than the one before it."""
+    """Returns whether each value differs from the previous one."""
     if len(ordered) < 2:
         return np.ones(len(ordered), np.bool_)
     same = pc.equal(ordered[1:], ordered[:-1])

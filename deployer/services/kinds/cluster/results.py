@@ -11,14 +11,14 @@ from deployer.services.kinds.cluster.depth import Depth, all_leaves
 from deployer.state.model.services import Figures, FinalStatus
 from deployer.tables.layout.indexes.build import CaughtUp
 
-LEAVES_KEPT = 200  #: leaves of which the record of a run keeps the depth
+LEAVES_KEPT = 200  #: at most this many leaves have their depth in a run's record
 
 
 @dataclass(frozen=True, slots=True)
 class ClusteringQuality:
-    """The clustering of a table at a moment: the overlap depth of each leaf, and files `clustered` by its columns.
+    """The clustering of a table at one time: the overlap depth of each leaf, and files `clustered` by its columns.
 
-    Files that lie across leaves are in none. `of_all` is the average of all leaves by rows, and the most of any.
+    Files across leaves do not count. `of_all` is the average of all leaves by rows, and the maximum.
     """
 
     leaves: Mapping[str, Depth] = field(default_factory=dict)
@@ -42,8 +42,8 @@ class ClusteringQuality:
 
 @dataclass(frozen=True, slots=True)
 class ClusterResult:
-    """The result of a run. `why` is the reason where it is SKIPPED or CANCELLED, `reason` that for the `engine`. Of a
-    dry run, `work` is what would be rewritten, and `after` equals `before`. `whole` is for the run record (see
+    """The result of a run. `why` is the reason where it is SKIPPED or CANCELLED, `reason` that for the `engine`. In a
+    dry run, `work` is what a run would rewrite, and `after` equals `before`. `whole` is for the run record (see
     `whole_leaves`)."""
 
     table: str

@@ -19,14 +19,14 @@ from deployer.services.kinds.cluster.layout import Arrangement
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
-SAMPLE_ROWS = 65_536  #: of all files together
-LEAST_ROWS = 16  #: of each
+SAMPLE_ROWS = 65_536  #: sampled rows of all files together
+LEAST_ROWS = 16  #: of each file
 _AT_ONCE = 1 << 20  # rows
 
 
 @dataclass(frozen=True, slots=True)
 class FileSample:
-    """`bounds` are None where no row is left."""
+    """The bounds and the sampled values of a file. `bounds` are None without live rows."""
 
     bounds: Bounds | None
     sample: tuple[Any, ...]
@@ -38,7 +38,8 @@ def survey(
     fragments: Mapping[int, int],
     on_files: Callable[[int], None],
 ) -> dict[int, FileSample]:
-    """Reads the columns of the fragments, given with their rows, several at a time; the same rows give the same."""
+    """Reads the columns of the fragments, several at a time; `fragments` has their rows. Equal rows give an equal
+    sample."""
     total = max(1, sum(fragments.values()))
 
     def one(number: int) -> FileSample:

@@ -2,7 +2,7 @@
 
 Each log has a *head* item with its newest version and its floor. A commit is one `TransactWriteItems`: the entry, put
 unless it exists, and the head moved from version n to n+1 if it is at n and its floor is not above. So the condition on
-the floor is part of the same write, and a version that was won once is never won again, removed or not.
+the floor is part of the same write, and a version is written only once, even after its removal.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _THERE = f"attribute_exists({LOG})"
 
 
 class DynamoBackend:
-    """Fulfils `backend.Backend` for the store `store_id` in a table. Safe for threads and processes."""
+    """Implements `backend.Backend` for the store `store_id` in a table. Safe for threads and processes."""
 
     transaction_logs: int | None = TRANSACTION_LOGS
 
@@ -152,7 +152,7 @@ class DynamoBackend:
         return True
 
     def wipe(self) -> None:
-        """DynamoDB keeps nothing of what was deleted, but for its own backups."""
+        """Does nothing: DynamoDB keeps deleted items only in its own backups."""
 
     def truncate(self, log: str, floor: int) -> Sequence[SnapshotRecord]:
         if not self._raise_floor(log, floor) and floor != REMOVED:
@@ -227,7 +227,7 @@ class DynamoBackend:
             self._reads.store_there()
         if failed.in_doubt and not any(found[name] != own[name] for name in found):
             heads = self._reads.heads(record.log for record in records)
-            # Had it been written, every log would have got as far; where one has not, it never will be.
+            # if it had been written, every log would have its version; if one has not, it will never be written
             if all(heads[record.log].version >= record.version for record in records):
                 raise OutcomeUnknown(
                     f"the answer to transaction {records[0].txn_id} was lost, and its entries are not kept any more",

@@ -17,12 +17,12 @@ NEWEST = "newest"
 STORE = "store"
 BY_TRANSACTION = "by_transaction"
 
-#: What `CreateTable` needs beside the name.
+#: the arguments of `CreateTable` beside the name
 TABLE_SCHEMA: Mapping[str, Any] = {
     "BillingMode": "PAY_PER_REQUEST",
     "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in (LOG, ITEM, "txn_id")],
     "KeySchema": [{"AttributeName": LOG, "KeyType": "HASH"}, {"AttributeName": ITEM, "KeyType": "RANGE"}],
-    # A local index, since only these can be read strongly consistent.
+    # a local index, because only local indexes support strongly consistent reads
     "LocalSecondaryIndexes": [
         {
             "IndexName": BY_TRANSACTION,

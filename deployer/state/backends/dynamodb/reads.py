@@ -1,8 +1,8 @@
 """Reading the logs of a state store in DynamoDB, strongly consistent.
 
-What a reader gets is as of the moment when it read the log's head: entries at or below a head's version were written
-before it and never change, so they may be read one page after another. What retention removes meanwhile is noticed,
-since it raises the floor first.
+A reader gets the log at the time when it read the log's head: entries at or below a head's version were written before
+it and never change, so they may be read page by page. A removal by retention is detected, because it raises the floor
+first.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class _Lost:
-    """An object that a head names does not exist: it was removed meanwhile, or is missing."""
+    """An object that a head names was removed meanwhile, or is missing."""
 
     what: str
 
 
 class DynamoReads:
-    """Fulfils `backend.LogReader`: the reading half of `DynamoBackend`."""
+    """Implements `backend.LogReader`, the reading half of `DynamoBackend`."""
 
     def __init__(self, requests: Requests, objects: ObjectReader, store_id: str) -> None:
         self._requests, self._objects, self._store = requests, objects, store_id

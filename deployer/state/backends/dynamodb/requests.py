@@ -1,7 +1,8 @@
-"""Requests to one DynamoDB table: sent again while that can help, within a bounded time; failures as errors of ours.
+"""Requests to one DynamoDB table: they are sent again while that can help, within a limited time; failures are raised
+as deployer's errors. botocore's own retries are off: after a lost answer they would send a write again and report only
+the second outcome.
 
-botocore's own retries are off: after an answer was lost they would send a write again and report what the second one
-met, and "another writer won" could not be distinguished from "I had won already". Here that doubt is kept.
+Then "another writer won" could not be distinguished from "this write had won already". This module reports that doubt.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class InUse(DeployerError):
 
 
 class Throttled(DeployerError):
-    """The table let no request in for all of the patience; nothing was written."""
+    """The table throttled every request until the time limit; nothing was written."""
 
     kind = "TurnedAway"
 
@@ -83,7 +84,7 @@ class Throttled(DeployerError):
 class Requests:
     """Thread-safe, and safe to use after a fork: each process has a client of its own.
 
-    Credentials are found as boto3 finds them, and never kept or shown.
+    Credentials are found as by boto3, and are never stored or shown.
     """
 
     def __init__(

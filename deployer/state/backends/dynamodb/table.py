@@ -1,4 +1,4 @@
-"""Making and removing the DynamoDB table of an instance."""
+"""Makes and removes the DynamoDB table of an instance."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def table_name(root: str, instance: str = "") -> str:
 
 
 def ensure_table(requests: Requests, clock: Clock) -> bool:
-    """Makes the table when there is none, and waits for it; whether it was made. Raises Refused for another's table."""
+    """Makes the table when there is none, and waits for it; returns whether it was made. Raises Refused for the table
+    of another application."""
     made, deadline = False, clock.monotonic() + _PATIENCE
     while clock.monotonic() < deadline:
         try:
@@ -83,7 +84,7 @@ def has_stores(requests: Requests) -> bool:
 
 
 def remove_table(requests: Requests) -> None:
-    """Removes the table; nothing to do when it is gone or going."""
+    """Removes the table; does nothing when it does not exist or is being removed."""
     try:
         requests.write("delete_table", TableName=requests.table.name)
     except (NotFound, InUse):

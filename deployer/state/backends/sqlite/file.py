@@ -1,8 +1,8 @@
 """One SQLite file in write-ahead log mode: a connection for each thread, transactions, and an fsync for every commit.
 
-SQLite would flush while it keeps all other writers out. So it is configured not to (`synchronous=NORMAL`), and the log
-is flushed after its lock is given back: what several wrote meanwhile goes to the disk at once. It is one file that only
-grows until its pages are in the database and flushed there, so whatever is flushed takes all that came before along.
+SQLite would flush while it blocks all other writers. So it is configured not to (`synchronous=NORMAL`), and the log is
+flushed after its lock is released: one flush covers the writes of several processes. The log is one file that only
+grows until its pages are in the database and flushed there, so a flush covers all earlier writes.
 """
 
 from __future__ import annotations

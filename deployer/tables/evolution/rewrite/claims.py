@@ -10,17 +10,17 @@ from deployer.state.log.service_requirements import FragmentsUnclaimed
 from deployer.state.store import StateStore
 
 WAIT = 600.0  #: seconds that a rewrite waits
-POLL = 0.5  #: seconds between two looks
+POLL = 0.5  #: seconds between two checks
 _CLOCK = Clock()
 
 
 def wait_for_writers(
     store: StateStore, table_id: str, where: str, on_progress: OnProgress, clock: Clock = _CLOCK
 ) -> bool:
-    """Waits until no run claims fragments of the table; returns whether one did: the table is another one then. Runs
-    whose leases are over are ended.
+    """Waits until no run claims fragments of the table; returns whether a run did, and so may have changed the table.
 
-    Raises Conflict, which names the run, after `WAIT` seconds; and what `on_progress` raises.
+    Runs with expired leases are ended. Raises Conflict, which names the run, after `WAIT` seconds, and the exceptions
+    of `on_progress`.
     """
     until, waited = clock.monotonic() + WAIT, False
     while True:

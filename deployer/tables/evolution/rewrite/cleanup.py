@@ -1,4 +1,4 @@
-"""Removes datasets that rewrites left: retired ones when their time is over, and unfinished ones."""
+"""Removes datasets that rewrites left: expired retired ones, and unfinished ones."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ from deployer.state.store import StateStore, to_write
 
 @dataclass(frozen=True, slots=True)
 class OldDataset:
-    """The outcome for one old dataset of a table, done or planned; `why` it is kept, empty when it is removed.
+    """The actual or planned outcome for one old dataset of a table.
 
-    `given_up`: it was never the table's, but that of an interrupted rewrite that is no longer needed.
+    `why` is the reason why it is kept, empty when it is removed. `given_up`: it never belonged to the table, but to an
+    interrupted rewrite that is no longer needed.
     """
 
     table: str
@@ -44,13 +45,13 @@ def remove_old_datasets(
     dry_run: bool = False,
     foreseen: Collection[tuple[str, int]] | None = None,
 ) -> list[OldDataset]:
-    """Removes what no longer has to be kept of all tables; can be repeated after a crash.
+    """Removes unneeded old datasets of all tables; can be repeated after a crash.
 
-    A retired dataset stays for the time that its table declares, and while a savepoint is of it. One that programs
-    other than deployer committed to since it was retired is reported at once, and stays: no table has those commits.
-    Rewrites that no process runs are given up, where they began before `begun_before` (ms) if that is given. `only`: of
-    the tables of these ids. `dry_run`: only reports what would be done. `foreseen`: only these are removed, by table
-    id and the dataset's number, and others wait. One that cannot be removed is kept, with the reason.
+    A retired dataset stays for the time that its table declares, and as long as it has a savepoint. A retired dataset
+    with later commits of other programs is reported and stays, because no table has those commits. Rewrites that no
+    process runs are abandoned, if they began before `begun_before` (ms, if given). `only`: the tables with these ids.
+    `dry_run`: only reports. `foreseen`: only these datasets are removed, by table id and the dataset's number. A
+    dataset that cannot be removed is kept, with the reason.
     """
     now = int(time.time() * 1000) if now_ms is None else now_ms
     entries = {i: entry for i, entry in store.instance().tables.items() if entry.status == "active"}
@@ -100,14 +101,15 @@ def _of_table(
 
 
 def is_due(dataset: FormerDataset, now: int, begun_before: int | None = None) -> bool:
-    """Returns whether a dataset does not have to be kept for its age at `now` (ms)."""
+    """Returns whether a dataset is old enough to be removed at `now` (ms)."""
     if dataset.status == "retired":
         return now >= dataset.kept_until
     return begun_before is None or dataset.since < begun_before
 
 
 def came_late(root: str, current: Location, table: str, dataset: FormerDataset) -> str | None:
-    """Returns that others committed to a retired dataset when the table already had another, and the remedy."""
+    """Returns the message that others committed to a retired dataset when the table already had another, and the
+    remedy."""
     location, last = dataset_uri(root, dataset.location), dataset.lance_version
     late = _foreign_versions(location, last)
     if not late:
@@ -128,13 +130,13 @@ def give_up(store: StateStore, root: str, table_id: str, number: int, location: 
 
 
 def _removed(store: StateStore, root: str, entry: TableEntry, dataset: FormerDataset) -> bool:
-    """Removes it; False when a rewrite is being worked on or was finished meanwhile."""
+    """Removes the dataset; returns False when a process runs the rewrite or finished it meanwhile."""
     if dataset.status == "retired":
         remove_dataset(store, root, entry.table_id, dataset.location)
         reached("tables.rewrite.old-removed")
         store.commit(entry.table_id, [DatasetRemoved(dataset.number)])
         return True
-    from deployer.tables.evolution.rewrite.progress import Progress  # it loads Arrow, which most runs can do without
+    from deployer.tables.evolution.rewrite.progress import Progress  # it loads Arrow, which most runs do not need
 
     require_removable(store, root, entry.table_id, dataset.location, unfinished=True)  # its lock makes a folder there
     try:
@@ -149,8 +151,8 @@ def _removed(store: StateStore, root: str, entry: TableEntry, dataset: FormerDat
 
 
 def _foreign_versions(location: str, last: int) -> int:
-    """Returns how many versions above the last recorded one were not committed by a job, whose rows were never
-    acknowledged."""
+    """Returns the number of versions above the last recorded one that other programs committed. Commits of jobs do not
+    count: their rows were never acknowledged."""
     try:
         if latest_version(location) <= last:
             return 0

@@ -38,17 +38,17 @@ from deployer.tables.open_table import OpenTable, open_entry
 if TYPE_CHECKING:
     pass
 
-ATTEMPTS = 20  #: how often it is tried again because others commit meanwhile
-_TARGET = "empty"  #: of the dataset that is to take the place: no rewrite has such a fingerprint
+ATTEMPTS = 20  #: how often a swap is tried again because others commit meanwhile
+_TARGET = "empty"  #: fingerprint of the replacing dataset; no rewrite has this fingerprint
 
 
 def redeclare_empty(
     store: StateStore, root: str, live: LiveTable, spec: TableSpec, changes: Sequence[c.Change]
 ) -> LiveTable:
-    """Give a table without rows the columns, keys, split points and storage of `spec`, whatever it has now.
+    """Gives a table without rows the columns, keys, split points and storage of `spec`, whatever its current ones.
 
-    Of `changes`, those that drop indexes are made too. Returns the table afterwards, which may differ from `spec` in
-    all else. Raises Refused when the table holds rows meanwhile, CommitTimedOut when others keep changing it.
+    Of `changes`, those that drop indexes are made too. Returns the resulting table, which may differ from `spec` in all
+    other properties. Raises Refused when the table holds rows meanwhile, CommitTimedOut when others keep changing it.
     """
     for change in changes:
         if isinstance(change, c.DropIndex):
@@ -84,11 +84,11 @@ def swap_in(
     forgets_jobs: bool = False,
     on_progress: OnProgress = no_progress,
 ) -> int | None:
-    """Swap in the dataset that `create` makes at the location that it gets, together with `changes`.
+    """Swaps in the dataset that `create` makes at the given location, together with `changes`.
 
-    `create` returns what is recorded of the rows that it wrote; nothing for a dataset without rows. Returns
-    when that was committed, in ms since 1970; None when the table has changed since it was opened. Waits for runs that
-    write columns of the table.
+    `create` returns the updates for the rows that it wrote; none for a dataset without rows. Returns the time of the
+    commit, in ms since 1970; None when the table has changed since it was opened. Waits for runs that write columns of
+    the table.
     """
     store, state, entry = table.store, table.state, table.entry
     if wait_for_writers(store, entry.table_id, table.address, on_progress):
@@ -110,7 +110,7 @@ def swap_in(
         try:
             rows = create(new)
         except Exception:  # such as a query that fails for a row: the table keeps its rows
-            with suppress(DeployerError):  # the next `up` removes what stays
+            with suppress(DeployerError):  # the next `up` removes the rest
                 give_up(store, table.root, entry.table_id, number, location)
             raise
         reached("tables.reinitialise.created")
@@ -122,7 +122,9 @@ def swap_in(
         moved = SetTableDataset(entry.table_id, location, number)
         unchanged = to_swap(state.dataset, state.properties.generation, state.lance_version)
         try:
-            if latest_version(table.location) != state.lance_version:  # what was added is to be seen, and is kept too
+            if (
+                latest_version(table.location) != state.lance_version
+            ):  # the added rows must be visible, and are kept too
                 raise Conflict("another process committed to the dataset")
             after = store.commit_all(
                 [
@@ -138,7 +140,7 @@ def swap_in(
 
 
 def _give_up_others(table: OpenTable) -> None:
-    """Removes what interrupted rewrites left: they would resume with rows that are not in the table any more."""
+    """Removes the datasets of interrupted rewrites, which would resume with rows that are no longer in the table."""
     for each in table.state.datasets:
         if each.status == "writing":
             require_removable(table.store, table.root, table.entry.table_id, each.location, unfinished=True)

@@ -23,7 +23,7 @@ from deployer.tables.ingest.rows.bad_rows import BadRows
 def copy_rows(
     plan: LoadPlan, ledger: RangeLedger, with_spark: LoadWithSpark | None, on_progress: OnProgress, address: str
 ) -> tuple[WrittenFragment, ...]:
-    """Writes what the ledger does not have yet, with Spark when it is much; everything that the round wrote.
+    """Writes the parts that the ledger lacks, with Spark for large ones; returns everything that the round wrote.
 
     Raises Refused when rows do not fit the new keys.
     """
@@ -31,7 +31,7 @@ def copy_rows(
     rows, size = sum(split.rows for split in plan.splits), sum(split.bytes for split in plan.splits)
     left = set(_units(plan)) - plan.finished
     if left and rows:
-        copied = _Copied(ledger, rows, bool(plan.layout.order), on_progress)
+        copied = _CopyProgress(ledger, rows, bool(plan.layout.order), on_progress)
         if with_spark is not None and (rows > SMALL_ROWS or size > SMALL_BYTES):
             loaded = with_spark(plan, lambda now: copied.report(now.rows))
             _refuse([report.bad for report in loaded.reports.values()], address)
@@ -42,14 +42,14 @@ def copy_rows(
 
 
 @dataclass(slots=True)
-class _Copied:
+class _CopyProgress:
     """The number of copied rows of a round. Rows that have an order are all read before the first is written."""
 
     ledger: RangeLedger
     total: int
     has_order: bool
     on_progress: OnProgress
-    _rows: dict[int, int] = field(default_factory=dict)  #: written, by the number of their range
+    _rows: dict[int, int] = field(default_factory=dict)  #: written rows, by the number of their range
     _before: int = 0  #: ranges that an earlier run wrote
 
     def __post_init__(self) -> None:
@@ -57,7 +57,7 @@ class _Copied:
         self._before = len(self._rows)
 
     def report(self, read: int) -> None:
-        """`read`: how many rows were read so far."""
+        """Reports progress; `read` is the number of rows read so far."""
         self._rows |= self.ledger.rows(besides=self._rows.keys())
         if self.has_order and len(self._rows) == self._before and read < self.total:
             self.on_progress(Progress("reading", read, self.total))
@@ -66,13 +66,13 @@ class _Copied:
 
 
 def _units(plan: LoadPlan) -> Sequence[int]:
-    """Returns the units that are written and noted separately: ranges of rows that have an order, else splits."""
+    """Returns the units that are written and noted separately: ranges of ordered rows, otherwise splits."""
     if plan.layout.order:
         return range(len(plan.ranges.partitions))
     return [split.number for split in plan.splits]
 
 
-def _copy_here(plan: LoadPlan, left: Sequence[int], copied: _Copied, address: str) -> None:
+def _copy_here(plan: LoadPlan, left: Sequence[int], copied: _CopyProgress, address: str) -> None:
     """Copies the rows in this process. The source is read once for each `FLUSH_BYTES` of it, so that memory is
     bounded."""
     ledger = plan.ledger
@@ -97,7 +97,9 @@ def _copy_here(plan: LoadPlan, left: Sequence[int], copied: _Copied, address: st
             copied.report(0)
 
 
-def _gathered(plan: LoadPlan, wanted: frozenset[int], copied: _Copied, address: str) -> dict[int, list[pa.RecordBatch]]:
+def _gathered(
+    plan: LoadPlan, wanted: frozenset[int], copied: _CopyProgress, address: str
+) -> dict[int, list[pa.RecordBatch]]:
     splitter = plan.ranges.splitter(plan.layout.arrow_schema, plan.layout.row_keys)
     held: dict[int, list[pa.RecordBatch]] = {}
     reports = [SplitReport(split.number) for split in plan.splits]

@@ -1,9 +1,9 @@
-"""Keeps other processes from a rewrite: by the kernel's lock on a local disk, by a lease in a bucket.
+"""Excludes other processes from a rewrite: by a kernel lock on a local disk, by a lease in a bucket.
 
-A kernel's lock ends with its process, so its next holder resumes the work. A lease ends by time, and its former holder
-may only have stalled: the next holder begins again at another place, and the dataset that the former one may still
-write to belongs to no table. Where a cluster reports that a job is over, it does not write any more: its lease is taken
-over at once, and its work is resumed.
+A kernel lock ends with its process, so its next holder resumes the work. A lease expires, and its former holder may
+only have stalled. So the next holder begins again at another place, and the dataset that the former holder may still
+write belongs to no table. When a cluster reports that a job has ended, the job no longer writes: its lease is taken
+over immediately, and its work is resumed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The rewriting process: its attempt at a job, if it has one, and the attempts that are known to be over."""
+    """The rewriting process: its attempt at a job, if it has one, and the attempts that have ended."""
 
     attempt: str = ""
     over: frozenset[str] = frozenset()
@@ -44,7 +44,8 @@ SKEW = 30.0  #: seconds by which clocks may differ
 
 @contextmanager
 def held(location: str, path: str, holder: Holder = NO_JOB, lease: float = LEASE) -> Iterator[bool]:
-    """Holds the lock `path` of the dataset at `location`. False: the lease of another was taken over, so begin again.
+    """Holds the lock `path` of the dataset at `location`. Yields False when another holder's lease was taken over; then
+    the rewrite has to begin again.
 
     Raises Conflict while another process holds it.
     """
@@ -86,7 +87,7 @@ def _leased(objects: S3Objects, path: str, location: str, holder: Holder, lease:
             try:
                 tag = objects.replace(path, _lease(holder, token, lease), tag)
             except DeployerError:
-                continue  # no answer: the next one may come in time
+                continue  # no answer: the next renewal may succeed in time
 
     renewing = threading.Thread(target=renew, name="lease", daemon=True)
     renewing.start()
@@ -100,7 +101,7 @@ def _leased(objects: S3Objects, path: str, location: str, holder: Holder, lease:
 
 
 def _taken_up(objects: S3Objects, path: str, location: str, own: Holder, token: str, lease: float) -> tuple[str, bool]:
-    """Returns the tag of the lease that is now held, and whether no process that may still write had one."""
+    """Returns the tag of the held lease, and whether no process that may still write had one."""
     found, is_over = objects.tagged(path), False
     if found is not None:
         try:

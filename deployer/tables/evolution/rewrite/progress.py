@@ -1,8 +1,8 @@
-"""The progress of a rewrite, stored beside the dataset that it writes, so that a killed one resumes.
+"""The progress of a rewrite, stored beside the dataset that it writes, so that a killed rewrite can resume.
 
-A rewrite copies its source in rounds: the first copies one version, each further one the fragments added since.
-A round is planned once (`plan.json`: what is read, which ranges it is parted into) and notes each range that is written
-in a file of its own, which is there whole or not at all.
+A rewrite copies its source in rounds: the first round copies one version, each later round the fragments added since. A
+round is planned once (`plan.json`: the source and its ranges), and notes each written range in a file of its own, which
+is written as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from deployer.tables.layout.partitions.key_ranges import Ranges
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One copy: the version of the source that it brings the new dataset up to, the splits read, the ranges written."""
+    """One copy: the version of the source that the new dataset has afterwards, the splits to read, the ranges to
+    write."""
 
     number: int
     source_version: int
@@ -41,7 +42,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    """A fragment that is written, as the ledger keeps it; `metadata` is Lance's own JSON."""
+    """A written fragment in the form of the ledger; `metadata` is Lance's own JSON."""
 
     metadata: Mapping[str, JSON]
     partition: str | None
@@ -55,7 +56,7 @@ class _Note:
 
 @dataclass(frozen=True, slots=True)
 class RangeLedger:
-    """Notes the ranges of one round that are written; tasks in other processes use it too."""
+    """The notes of the written ranges of one round; tasks in other processes use them too."""
 
     folder: str  #: a path or URI
 
@@ -90,14 +91,15 @@ class Progress:
         self._objects = objects_at(self._folder)
 
     def held(self, holder: Holder = NO_JOB) -> AbstractContextManager[bool]:
-        """Keeps other processes from the same rewrite. Raises Conflict while one of them holds it.
+        """Excludes other processes from the same rewrite.
 
-        The context is False where the rewrite has to begin again, at another place (see `rewrite_lock`).
+        Raises Conflict while another process holds it. Yields False where the rewrite has to begin again, at another
+        place (see `rewrite_lock`).
         """
         return held(self._location, f"{NOTES}/lock", holder)
 
     def remove(self) -> None:
-        """Removes the notes of a rewrite that is done."""
+        """Removes the notes of a completed rewrite."""
         with suppress(OSError, DeployerError):  # they do no harm
             remove_within(self._location, NOTES)
 
@@ -137,7 +139,7 @@ class Progress:
 
 @contextmanager
 def _readable(folder: str) -> Iterator[None]:
-    """Around what reads notes, which lie beside the data. Raises Corrupt for some that no rewrite wrote."""
+    """Wraps reads of notes, which are beside the data. Raises Corrupt for notes that no rewrite wrote."""
     try:
         yield
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError) as error:

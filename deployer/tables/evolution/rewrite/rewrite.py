@@ -1,8 +1,8 @@
 """Rewrites a table in other row keys, sort keys, split points or another file format, and swaps it in by one commit.
 
-The rows go from one pinned version of the table's dataset into a new one at a place of its own. What was appended
-meanwhile is copied in further rounds, and the commit that swaps requires that the old dataset is still at the version
-that was copied last, so that nothing recorded is lost. Until then readers and writers know nothing of it.
+The rows go from one pinned version of the table's dataset into a new one at a place of its own. Rows that were appended
+meanwhile are copied in later rounds. The commit of the swap requires that the old dataset is still at the last copied
+version, so that nothing recorded is lost. Until then the rewrite does not affect readers and writers.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ from deployer.tables.open_table import OpenTable, open_entry
 if TYPE_CHECKING:
     pass
 
-RESTARTS = 3  #: how often a rewrite begins again because rows were changed, not only added, while it copied
-ROUNDS = 12  #: how many copies of added rows it makes before it gives up while others keep adding rows
+RESTARTS = 3  #: how often a rewrite begins again because rows were changed (not only added) during the copy
+ROUNDS = 12  #: how many rounds of added rows are copied before the rewrite fails because others keep adding rows
 
 
 def rewrite_table(
@@ -57,12 +57,12 @@ def rewrite_table(
     on_progress: OnProgress = no_progress,
     holder: Holder = NO_JOB,
 ) -> None:
-    """Gives the table the row keys, with their types, sort keys, split points and storage of `spec`; nothing to do when
+    """Gives the table the row keys, with their types, sort keys, split points and storage of `spec`; does nothing when
     it has them.
 
-    Resumes an interrupted rewrite to the same target; one to another target is given up. Waits for runs that write
-    columns of the table. Raises Refused when a new row
-    key is null in some rows, Conflict when others change the table faster than it can be copied.
+    Resumes an interrupted rewrite to the same target, and abandons one to another target. Waits for runs that write
+    columns of the table. Raises Refused when a new row key is null in some rows, Conflict when others change the table
+    faster than it can be copied.
     """
     for _ in range(RESTARTS):
         found = to_copy(store, root, table_id, spec)
@@ -82,9 +82,9 @@ def rewrite_table(
 
 
 def to_copy(store: StateStore, root: str, table_id: str, spec: TableSpec) -> tuple[OpenTable, Target] | None:
-    """Returns the table, and what its rows are to be copied for; None where nothing is to be copied any more.
+    """Returns the table and the target of its copy; None where no copy is needed.
 
-    Settings that only files written from now on have are recorded.
+    Settings that affect only new files are recorded.
     """
     table = _open(store, root, table_id)
     target = target_of(table, spec)
@@ -101,7 +101,7 @@ def _open(store: StateStore, root: str, table_id: str) -> OpenTable:
 
 
 def _record(store: StateStore, table: OpenTable, target: Target) -> None:
-    """Settings that only files written from now on have."""
+    """Records settings that affect only new files."""
     unchanged = to_redeclare(table.state.properties.generation)
     store.commit(table.entry.table_id, [SetTableProperties(target.properties(table.state))], unchanged)
 
@@ -115,7 +115,7 @@ def _rewrite(
     on_progress: OnProgress,
     holder: Holder,
 ) -> bool:
-    """Runs one rewrite to its end; False when it has to begin again."""
+    """Runs one rewrite to its end; returns False when it has to begin again."""
     number, location = _begin(store, table, target)
     progress = Progress(dataset_uri(table.root, location))
     with progress.held(holder) as goes_on:
@@ -163,7 +163,7 @@ def _rewrite(
                 give_up(store, table.root, table.entry.table_id, number, location)
                 if isinstance(failure, Refused):
                     raise
-                return False  # the version that was being copied was cleaned away
+                return False  # the copied version was removed
             reached("tables.rewrite.copied")
             copied_files = with_copied_definitions(written, table.state, table.dataset(), new)
             commit_fragments(new, _job_id(table.entry, number, planned.number), copied_files)
@@ -178,7 +178,7 @@ def _rewrite(
 def _refuse_repeated_keys(
     store: StateStore, table: OpenTable, spec: TableSpec, number: int, location: Location
 ) -> None:
-    """Raises Refused, and gives the copy up, where unique keys are to be others that rows added meanwhile repeat."""
+    """Raises Refused, and abandons the copy, where rows that were added meanwhile repeat the new unique keys."""
     if not (has_unique_keys(table.state) and spec.unique) or set(table.state.properties.row_keys) <= set(spec.row_keys):
         return
     found = repeated_keys(open_dataset(dataset_uri(table.root, location)), spec.row_keys)
@@ -222,7 +222,7 @@ def _job_id(entry: TableEntry, number: int, round_number: int) -> str:
 
 
 def _rounds_done(new: str, entry: TableEntry, number: int) -> int:
-    """Returns the number of rounds committed to the new dataset, as Lance has them, whatever was noted."""
+    """Returns the number of rounds committed to the new dataset, according to Lance, whatever the notes contain."""
     done = {info.job_id for infos in metadata_since(open_dataset(new), 0).values() for info in infos}
     return next(i for i in range(len(done) + 1) if _job_id(entry, number, i + 1) not in done)
 
@@ -236,8 +236,7 @@ def _copied_version(new: str, progress: Progress, table: OpenTable, target: Targ
 def _next_round(
     new: str, progress: Progress, table: OpenTable, target: Target, number: int, copied: int | None
 ) -> Round | None:
-    """Returns the round to copy next, as it was planned before or planned now; None when rows that were copied have
-    changed."""
+    """Returns the next round, planned before or now; None when copied rows have changed."""
     done = _rounds_done(new, table.entry, number)
     planned = progress.round(done + 1, table.location, target.kinds)
     if planned is None:
@@ -251,7 +250,7 @@ def _next_round(
 
 
 def _swap(store: StateStore, table: OpenTable, target: Target, number: int, location: Location) -> bool:
-    """Makes the new dataset the table's; False when the table has changed since it was copied."""
+    """Makes the new dataset the table's dataset; returns False when the table has changed since the copy."""
     state, entry = table.state, table.entry
     new = open_dataset(dataset_uri(table.root, location))
     tree = Progress(dataset_uri(table.root, location)).tree() or ()

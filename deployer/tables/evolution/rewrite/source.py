@@ -48,8 +48,7 @@ def changed_otherwise(before: LanceDataset, now: LanceDataset) -> bool:
 def plan_round(
     table: OpenTable, target: Target, number: int, tree: Sequence[Partition], before: LanceDataset | None
 ) -> Round:
-    """Returns what to copy so that the new dataset has the table's newest version; `before` is the version that it
-    has."""
+    """Returns the copy that brings the new dataset to the table's newest version; `before` is its current version."""
     version = table.state.lance_version
     source = Source(table.location, Format.LANCE, table.location, False, version)
     if before is None:
@@ -81,5 +80,5 @@ def plan_copy(table: OpenTable, planned: Round, target: Target, location: str) -
 
 
 def _reading(target: Target, sources: Sequence[Source]) -> Reading:
-    schema = without_definitions(target.schema)  # values that are computed are copied as all others
+    schema = without_definitions(target.schema)  # computed values are copied like all others
     return plan_reading(sources, schema, target.row_keys, ReadOptions(), ignore_extra=False, listed=1)

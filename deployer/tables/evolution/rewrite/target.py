@@ -1,4 +1,4 @@
-"""The target of a rewrite: the keys and storage that the table is to have, and the dataset that gets its rows."""
+"""The target of a rewrite: the new keys and storage of the table, and the dataset for its rows."""
 
 from __future__ import annotations
 
@@ -33,9 +33,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """`kinds` are those of the new row keys; `fingerprint` names all of it, the table's columns included.
+    """The target of a rewrite.
 
-    `schema` has the table's columns as they are, but for row keys that get a wider type: their order is their type's.
+    `kinds` are those of the new row keys; `fingerprint` identifies the whole target, including the table's columns.
+    `schema` has the table's current columns, except row keys that get a wider type, because the type defines their
+    order.
     """
 
     row_keys: tuple[str, ...]
@@ -63,7 +65,7 @@ class Target:
         return self._same_order(table) and storage_from_json(table.state.properties.storage) == self.storage
 
     def needs_no_files(self, table: OpenTable) -> bool:
-        """Returns whether the files that there are can stay as they are."""
+        """Returns whether the existing files can stay unchanged."""
         properties = table.state.properties
         now = storage_from_json(properties.storage)
         return (
@@ -111,7 +113,7 @@ def target_of(table: OpenTable, spec: TableSpec) -> Target:
 
 
 def _with_stale_readers(schema: pa.Schema, name: str, kind: pa.DataType) -> pa.Schema:
-    """Returns the schema in which columns that are computed from a key of another type are stale."""
+    """Returns the schema; columns that are computed from a key with a new type are stale in it."""
     for reader, computed in stale_readers(schema, name, f"{name} is {kind}").items():
         place = schema.get_field_index(reader)
         metadata = {**schema.field(place).metadata, COMPUTED_NOTE: computed_note(computed).encode()}
@@ -128,7 +130,8 @@ def target_without_rows(spec: TableSpec) -> Target:
 
 
 def create_target(location: str, table: OpenTable, target: Target) -> None:
-    """The new dataset, without rows, with the columns, metadata and settings of the old one; unless it is there."""
+    """Creates the new dataset without rows, with the columns, metadata and settings of the old one, unless it
+    exists."""
     old = table.dataset().schema
     create_empty(
         location, table, target, pa.schema([_with_metadata(field, old.field(field.name)) for field in target.schema])
@@ -136,7 +139,7 @@ def create_target(location: str, table: OpenTable, target: Target) -> None:
 
 
 def create_empty(location: str, table: OpenTable, target: Target, schema: pa.Schema) -> None:
-    """A dataset of this schema, without rows, with the settings of the table's dataset; unless it is there."""
+    """Creates a dataset of this schema without rows, with the settings of the table's dataset, unless it exists."""
     if _is_made(location):
         return
     old = table.dataset()

@@ -1,9 +1,9 @@
 """Empties a table: an empty dataset replaces the one with the rows, by one commit.
 
-Columns, keys, settings, declared indexes and the table's id stay, and so does the partition tree unless another is
-wanted. The rows are kept where they are for the table's `storage.keep_replaced_for`, for `query --at` and for running
-readers. A load that runs meanwhile fails with an error that its rows are not in the table, and a finished load can be
-run again under the same job id.
+Columns, keys, settings, declared indexes and the table's id stay, and so does the partition tree unless a new one is
+requested. The rows are kept for the table's `storage.keep_replaced_for`, for `query --at` and for running readers. A
+concurrent load fails with an error that its rows are not in the table. A finished load can be run again with the same
+job id.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from deployer.tables.open_table import OpenTable, open_entry
 
 @dataclass(frozen=True, slots=True)
 class FormerContent:
-    """The former content of a table; `kept_at` is its place (empty: it held nothing) until `kept_until` (ms, UTC)."""
+    """The former content of a table; `kept_at` is its place (empty: there was no content) until `kept_until` (ms,
+    UTC)."""
 
     table: str
     rows: int
@@ -53,8 +54,8 @@ def reinitialise_table(
     allow_destroy: bool = False,
     on_progress: OnProgress = no_progress,
 ) -> FormerContent:
-    """Empties the table. It keeps its partition tree, unless `delete_partitions`: then it gets the leaves that
-    `split_points` make, which become the declared ones, or else those that are declared, without what was split since.
+    """Empties the table. It keeps its partition tree, unless `delete_partitions`: then it gets the leaves of
+    `split_points`, which become the declared ones, or otherwise the declared leaves without later splits.
 
     Raises Refused when it holds rows and is protected, unless `allow_destroy`; Conflict while it is being rewritten;
     Corrupt where its recorded keys do not fit its columns.
@@ -86,7 +87,7 @@ def reinitialise_table(
 def _replace(
     table: OpenTable, wanted: TableSpec, tree: Sequence[Partition], on_progress: OnProgress
 ) -> FormerContent | None:
-    """Puts an empty dataset in the place of the one there is; None when the table moved on meanwhile."""
+    """Replaces the dataset by an empty one; returns None when the table changed meanwhile."""
     state = table.state
     target = target_of(table, live_table(table.entry, state).spec)
     declared = [key_to_json(point) for point in wanted.split_points]

@@ -1,4 +1,4 @@
-"""Turns splits of sources into checked rows of the table, the same in the driver and in Spark's tasks."""
+"""Converts splits of sources to checked rows of the table, in the same way in the driver and in Spark's tasks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Reading:
     `names` are the fields of each source by its path, and `fields` maps them to columns; `inputs` are those fields of a
     JSON source that only expressions read, with the types that its first rows have (IPC bytes). `listed` limits how
     many bad rows of a split are described (None: all, and the rows are kept), for they are counted in any case.
-    `schema` is the table's (IPC bytes). `unnamed` are columns of which it is not known before all rows are read whether
+    `schema` is the table's (IPC bytes). `unnamed` are columns for which it is unknown until all rows are read whether
     any row has them. `places`: rows have the columns of `unique_keys.with_places` too. `root` is that of the instance,
     below which functions of computed columns are.
     """
@@ -67,7 +67,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class SplitError:
-    """An error as a value that tasks can send: exceptions with keyword arguments do not survive pickling."""
+    """An error as a value that tasks can send, because exceptions with keyword arguments cannot be pickled."""
 
     kind: type[DeployerError]
     what: str
@@ -106,16 +106,16 @@ def plan_reading(
     listed: int | None,
     fields: FieldMap = FieldMap(),  # noqa: B008 (it is frozen)
 ) -> Reading:
-    """Looks at every source's fields, and at those of its folders.
+    """Checks the fields of every source and of its folders, and returns the settings.
 
-    Raises InvalidInput for the first source whose fields cannot be the table's columns, or for which an expression
+    Raises InvalidInput for the first source whose fields do not fit the table's columns, or for which an expression
     cannot be computed.
     """
     check_times(options, table)
     names, inputs = {}, {}
     types: dict[pa.Schema, pa.Schema] = {}
     found = [_columns(source, table, fields) for source in sources]
-    if all(source.format is not Format.JSON for source in sources):  # a field of JSON may come in any row
+    if all(source.format is not Format.JSON for source in sources):  # a field of JSON may first appear in any row
         folders = {name for source in sources for name, _ in source.folders}
         check_renamed(fields, folders.union(*(columns.names for columns in found)))
     for source, columns in zip(sources, found, strict=True):
@@ -167,9 +167,9 @@ def _columns(source: Source, table: pa.Schema, fields: FieldMap) -> pa.Schema:
 
 
 def checked_rows(split: Split, reading: Reading, report: SplitReport) -> Iterator[pa.RecordBatch]:
-    """Yields the good rows of a split, with the table's schema; `report` is filled in on the way.
+    """Yields the good rows of a split, with the table's schema; `report` is filled during the read.
 
-    An error of the source ends the split and is put into the report, since Spark would lose it.
+    An error of the source ends the split and is stored in the report, because Spark would lose it.
     """
     table = reading.arrow_schema
     text = split.source.format.is_text
@@ -205,7 +205,8 @@ def checked_rows(split: Split, reading: Reading, report: SplitReport) -> Iterato
 
 
 def key_sample(split: Split, reading: Reading) -> pa.Table:
-    """Row keys of some rows of a split, for guessing where their values lie: of its first batch, without bad rows."""
+    """Returns a sample of row keys for an estimate of their distribution: those of the first batch, without bad
+    rows."""
     table = pa.schema([reading.arrow_schema.field(name) for name in reading.row_keys])
     schema = table.serialize().to_pybytes()
     keys = replace(reading, schema=schema, ignore_extra=True, listed=0, unnamed=())

@@ -1,4 +1,5 @@
-"""Files of bad rows: each row as it was in its source, with the reasons, to be repaired and loaded again."""
+"""Files of bad rows: each row in the form of its source, with the reasons, so that it can be repaired and loaded
+again."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ class _Row:
 def check_bad_rows_file(path: str | Path, table: pa.Schema, *, may_be_own: bool) -> None:
     """Raises InvalidInput when bad rows cannot be written to `path`: a file is never replaced or added to.
 
-    `may_be_own`: a file that is there may be of an earlier attempt of the same load. `write_bad_rows` checks it then.
+    `may_be_own`: an existing file may be from an earlier attempt of the same load; `write_bad_rows` then checks it.
     """
     if not may_be_own and _exists(str(path)):
         raise _exists_already(path)
@@ -50,7 +51,7 @@ def _exists_already(path: str | Path) -> InvalidInput:
 
 
 def _exists(path: str) -> bool:
-    """Returns whether a file is there. A link or a pipe is not one: writing refuses those."""
+    """Returns whether the file exists. A link or a pipe does not count: writing refuses those."""
     if not is_on_s3(path):
         return Path(path).is_file() and not Path(path).is_symlink()
     from deployer.platform.storage.s3_objects import S3Objects

@@ -20,7 +20,8 @@ KeptRow = dict[str, Any] | str  #: a row's fields as JSON values, or the text of
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One value that keeps its row out: the 1-based data row, the column, why, and the value as text (None: null).
+    """One value that prevents its row from being loaded: the 1-based data row, the column, the reason, and the value as
+    text (None: null).
 
     `source` is the name of the column in the file, where that is another one.
     """
@@ -44,9 +45,9 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class BadRows:
-    """Problems of some rows, by row then column, and how many rows they are.
+    """Problems of some rows, by row and column, and the number of these rows.
 
-    `kept` has rows as their source has them, by number: those that are to be set aside.
+    `kept` has the rows to set aside in the form of their source, by number.
     """
 
     problems: tuple[Problem, ...] = ()
@@ -60,7 +61,7 @@ class BadRows:
         return BadRows(ordered, len({problem.row for problem in ordered}) if rows is None else rows, kept or {})
 
     def joined(self, other: BadRows) -> BadRows:
-        """Both, where `other` has other rows than these."""
+        """Returns both together, where `other` has other rows than these."""
         if not other.rows:
             return self
         return BadRows.of(self.problems + other.problems, self.rows + other.rows, {**self.kept, **other.kept})

@@ -1,11 +1,10 @@
 """Converts a batch of source rows to rows of the table, and reports the rows that cannot be converted.
 
-Both ways of loading use this one function, so that they refuse the same rows with the same messages.
+Loads with and without Spark use this function, so that both refuse the same rows with the same messages.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ import pyarrow as pa
 
 from deployer.errors import InvalidInput
 from deployer.specs.types.arrow import source_of
+from deployer.specs.yaml.suggestions import nearest
 from deployer.tables.conversion.casts import castable, lossless
 from deployer.tables.conversion.defaults import default_of, defaulted, filled
 from deployer.tables.conversion.nulls import forbidden_nulls, relaxed, with_type
@@ -46,7 +46,7 @@ class FailedRows:
 
 @dataclass(frozen=True, slots=True)
 class SourceRows:
-    """Rows as a source has them. `numbers` count a split's data rows from 1; `unreadable` are rows not in `rows`.
+    """Rows of a source. `numbers` count a split's data rows from 1; `unreadable` are rows not in `rows`.
 
     `lines` are the texts of `rows`, where the source has a line for each (JSON). Columns of `rows` are the table's,
     once fields are mapped to them: `fields` are then the names in the file, where these are other ones, `inputs` are
@@ -135,8 +135,8 @@ def _nearest(name: str, filled: Mapping[str, str], table: pa.Schema) -> str:
     for other in known:
         if other.casefold() == name.casefold():
             return f" (it has {other!r}: names differ in case)"
-    near = difflib.get_close_matches(name, [n for n, column in known.items() if column not in filled] or [*known], 1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+    near = nearest(name, [n for n, column in known.items() if column not in filled] or [*known])
+    return f" (did you mean {near!r}?)" if near else ""
 
 
 def check(
@@ -157,7 +157,7 @@ def check(
     """
     arrays: list[Any] = []
     found: list[_Finding] = []
-    # What a default sees: the source's columns and the defaults before it; anything else is null.
+    # The inputs of a default: the source's columns and earlier defaults; all other columns are null.
     known: dict[str, Any] = {}
     if any(map(default_of, table)):
         known = {each.name: pa.nulls(source.rows.num_rows, relaxed(each.type)) for each in table}
@@ -210,7 +210,7 @@ def check(
 def _compute(
     arrays: list[Any], table: pa.Schema, computed: Collection[str], rows: int, computing: Computing
 ) -> Iterator[_Finding]:
-    """Puts the values of computed columns into their places; yields the rows that have none."""
+    """Adds the values of computed columns; yields the rows that have none."""
     known = {name: array for name, array in zip(table.names, arrays, strict=True) if name not in computed}
     for each in computed_values(table, known, rows, computing):
         place = table.get_field_index(each.column)
@@ -224,7 +224,7 @@ def _compute(
 
 @dataclass(frozen=True, slots=True)
 class _Finding:
-    """Rows that one column keeps out, for one reason."""
+    """Rows that one column prevents from being loaded, for one reason."""
 
     mask: NDArray[np.bool_]
     column: str

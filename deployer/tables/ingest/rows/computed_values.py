@@ -1,7 +1,7 @@
-"""The values that computed columns get in rows that are loaded or changed.
+"""The values of computed columns in rows that are loaded or changed.
 
-A source does not bring them: they are null until a backfill, or are computed at once where the column is declared
-`on_load: true`. In a row that changes, columns that are computed from what changes become null, or are computed again.
+A source does not contain them: they are null until a backfill, or are computed immediately where the column is declared
+`on_load: true`. In a changed row, columns that are computed from changed values become null, or are computed again.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ its own name. A column that `--select` gives is not filled by a field.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -14,6 +13,7 @@ import pyarrow as pa
 
 from deployer.errors import InvalidInput
 from deployer.specs.types.arrow import source_of
+from deployer.specs.yaml.suggestions import nearest
 from deployer.tables.ingest.rows.selects import Select
 
 
@@ -79,10 +79,10 @@ def field_map(table: pa.Schema, renames: Sequence[tuple[str, str]] = (), selects
         *(("--select", select.column) for select in selects),
     ]:
         if column not in table.names:
-            near = difflib.get_close_matches(column, table.names, 1)
+            near = nearest(column, table.names)
             raise InvalidInput(
                 f"{option} is for column {column!r}, which the table does not have",
-                remedy=f"did you mean {near[0]!r}?" if near else f"its columns are {', '.join(table.names)}",
+                remedy=f"did you mean {near!r}?" if near else f"its columns are {', '.join(table.names)}",
             )
     sources = {source: each.name for each in table if (source := source_of(each)) is not None}
     if not sources and not renames and not selects:
@@ -138,12 +138,10 @@ def check_renamed(fields: FieldMap, names: Collection[str]) -> None:
     """Raises InvalidInput for a rename of a field that no file has; `names` are the fields of all files."""
     for old in fields.renamed:
         if old not in names:
-            near = difflib.get_close_matches(old, [*names], 1)
+            near = nearest(old, sorted(names))
             raise InvalidInput(
                 f"--rename {old}={fields.columns[old]}: no file has a field {old!r}",
-                remedy=f"did you mean {near[0]!r}?"
-                if near
-                else f"the files have {', '.join(map(repr, sorted(names)))}",
+                remedy=f"did you mean {near!r}?" if near else f"the files have {', '.join(map(repr, sorted(names)))}",
             )
 
 

@@ -1,4 +1,4 @@
-"""Functions that compute columns of rows while they are loaded or changed: only those that are trusted here run."""
+"""Functions that compute columns of rows during a load or change. Only functions that this process trusts run."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from deployer.specs.types.computed import ComputedByUdf
 if TYPE_CHECKING:
     from deployer.functions.calls.caller import Caller
 
-#: What the caller of a change of rows trusts in this process, beside what the environment names.
+#: functions that the caller of a change of rows trusts, in addition to those of the environment
 _trusted: ContextVar[TrustedFunctions | None] = ContextVar("_trusted", default=None)
-MOST_CALLERS = 32  #: that one thread keeps set up
+MOST_CALLERS = 32  #: functions that one thread keeps set up
 _kept = threading.local()
 
 _BatchTask = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -54,7 +54,7 @@ class _TrustingTask:
 
 
 def call_function(root: str, column: str, computed: ComputedByUdf, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Returns what the function of a column makes of rows: a column for each of its outputs.
+    """Calls the function of a column for rows; returns a column for each of its outputs.
 
     `rows` have the columns that it reads. A function is set up once per thread. `root` is where packages of functions
     are. Raises Refused for a function that is not trusted in this process, InvalidInput for one that cannot be

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,13 +14,14 @@ from deployer.errors import InvalidInput
 from deployer.platform.sql.one_expression import NotOneExpression, names_in
 from deployer.platform.sql.parsing import check_expression
 from deployer.platform.sql.process import OverLimit, SqlFailed, compute
+from deployer.specs.yaml.suggestions import nearest
 from deployer.tables.conversion.sql_values import computed_here, reason_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _AS = re.compile(r'(.*\S)\s+AS\s+("(?:[^"]|"")+"|`[^`]+`|[^\s"`]+)\s*', re.IGNORECASE | re.DOTALL)
-MOST_FAILING = 500  #: rows of one block for which an expression may fail: each of them is computed some ten times
+MOST_FAILING = 500  #: rows of one block for which an expression may fail; each of them is computed about ten times
 _UNKNOWN = re.compile(r"No field named (.+?)\.(?:\s|$)")
 
 
@@ -92,10 +92,10 @@ def _not_computed(select: Select, reason: str, fields: pa.Schema, where: str) ->
         return InvalidInput(f"--select {select}: {reason}", where=where, remedy=remedy)
     name = unknown[1].strip('"')
     known = [*fields.names]
-    same = [each for each in known if each.lower() == name.lower()] or difflib.get_close_matches(name, known, 1)
+    near = nearest(name, known)
     remedy = (
-        f"did you mean {_in_sql(same[0])}?"
-        if same
+        f"did you mean {_in_sql(near)}?"
+        if near
         else f"the file has {', '.join(map(_in_sql, known[:50]))}" + (", …" if len(known) > 50 else "")
     )
     return InvalidInput(f"--select {select}: the file has no field {name!r}", where=where, remedy=remedy)

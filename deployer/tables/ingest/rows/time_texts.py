@@ -1,4 +1,4 @@
-"""Dates and times in the form in which files write them, made ISO 8601, which the columns' types take."""
+"""Converts dates and times from the forms in files to ISO 8601, which the columns' types take."""
 
 from __future__ import annotations
 
@@ -86,8 +86,8 @@ def _is_dated(kind: pa.DataType) -> bool:
 
 
 def as_iso(rows: pa.RecordBatch, table: pa.Schema, options: ReadOptions) -> pa.RecordBatch:
-    """Returns the rows with dates and times as ISO 8601: what a format of the options reads, and local times with the
-    offset of their time zone. What cannot be read stays as it is."""
+    """Returns the rows with dates and times as ISO 8601: texts that match a format of the options, and local times with
+    the offset of their time zone. Texts that cannot be read are unchanged."""
     if not options.date_formats and options.timezone is None:
         return rows
     formats = dict(options.date_formats)
@@ -104,7 +104,7 @@ def as_iso(rows: pa.RecordBatch, table: pa.Schema, options: ReadOptions) -> pa.R
 
 
 def formatted(values: Any, form: str, *, is_date: bool) -> Any:
-    """Texts that the format reads, as ISO 8601; a midnight is a date alone where dates are wanted."""
+    """Returns texts that match the format as ISO 8601; midnight becomes a date where dates are wanted."""
 
     def iso(text: str | None) -> str | None:
         if text is None:
@@ -122,7 +122,7 @@ def formatted(values: Any, form: str, *, is_date: bool) -> Any:
 
 
 def _with_offset(values: Any, unit: str, zone: str) -> Any:
-    """Texts of local times, in UTC; those that a change of clocks skips or repeats stay without an offset."""
+    """Returns local times in UTC; times that a change of clocks skips or repeats stay without an offset."""
     local = pc.if_else(pc.match_substring_regex(values, _HAS_OFFSET), None, values)
     times, _ = parsed(local, pa.timestamp(unit))
     first = _in_zone(times, zone, "earliest")
@@ -136,7 +136,7 @@ def _in_zone(times: Any, zone: str, which: str) -> Any:
 
 
 def _exists(times: Any, instants: Any) -> Any:
-    """Returns whether the instants show the local times that they were made of."""
+    """Returns whether the instants have the local times from which they were made."""
     return pc.equal(pc.local_timestamp(instants), times)
 
 

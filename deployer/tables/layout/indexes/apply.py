@@ -31,7 +31,7 @@ def apply_index_change(
     on_progress: OnProgress = no_progress,
     plan_build: PlanBuild = in_one_part,
 ) -> None:
-    """Apply one change of the plan."""
+    """Applies one change of the plan."""
     match change:
         case c.CreateIndex(index=index) | c.RebuildIndex(after=index):
             location = dataset_location(root, store.instance().tables[table_id])
@@ -53,7 +53,8 @@ def settle_indexes(
     on_progress: OnProgress = no_progress,
     plan_build: PlanBuild = in_one_part,
 ) -> None:
-    """Build what the spec has and the table lacks, such as an index that went with a column's old type."""
+    """Builds the indexes of the spec that the table lacks, such as an index that was dropped with a column's old
+    type."""
     live = live_indexes(refresh(store, root, table_id))
     for change in diff_indexes(spec.address, live, spec.indexes):
         apply_index_change(store, root, table_id, change, on_progress, plan_build)

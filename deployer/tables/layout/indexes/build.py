@@ -1,8 +1,8 @@
 """Building, dropping and catching up the indexes of a table. Every step can be repeated after a crash.
 
-What is built is remembered before Lance is asked to, and known to be ready once the dataset is seen to have it. An
-index on vectors waits until there are rows to learn from: Lance would take the declaration on an empty table, forget
-the number of partitions, and train the index with one.
+An index is recorded before Lance builds it, and is ready when the dataset has it. An index on vectors waits until there
+are enough rows for training: on an empty table, Lance would accept the declaration, forget the number of partitions,
+and train the index with one partition.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class IndexInfo:
 
 @dataclass(frozen=True, slots=True)
 class CaughtUp:
-    """The result of an update of indexes: those built for the first time, those brought up, and what failed."""
+    """The result of an update of indexes: newly built indexes, updated indexes, and failures."""
 
     built: tuple[str, ...] = ()
     updated: tuple[str, ...] = ()
@@ -82,10 +82,10 @@ def build_index(
     replaced: str = "",
     plan: BuildPlan = IN_ONE_PART,
 ) -> bool:
-    """Build the index, in the place of one of that name, and of the one named `replaced`, in one commit.
+    """Builds the index, and replaces an index of that name, and the one named `replaced`, in one commit.
 
-    False when it is left pending for lack of rows; the index in whose place it is to come stays until then. Raises
-    Conflict when others keep committing, DeployerError with what Lance says, and what ends a build elsewhere.
+    Returns False when the index stays pending for lack of rows; the index to replace stays until then. Raises Conflict
+    when others keep committing, DeployerError with Lance's message, and the errors of a build on another machine.
     """
     entry = store.instance().tables[table_id]
     state = refresh(store, root, table_id)
@@ -113,7 +113,7 @@ def build_index(
 
 
 def drop_index(store: StateStore, root: str, table_id: str, name: str) -> None:
-    """Drop the index, or forget one that waits for rows; nothing to do when it is gone."""
+    """Drops the index, or the declaration of one that waits for rows; does nothing when it does not exist."""
     entry = store.instance().tables[table_id]
     if name in observed_indexes(open_dataset(dataset_location(root, entry))):
         committed(entry, root, lambda dataset: dataset.drop_index(name))
@@ -126,7 +126,8 @@ def drop_index(store: StateStore, root: str, table_id: str, name: str) -> None:
 def build_or_empty(
     store: StateStore, root: str, table_id: str, index: IndexSpec, on_progress: OnProgress = no_progress
 ) -> None:
-    """Build the index again; where too few rows are left for it, drop what was built, so that it waits for rows."""
+    """Builds the index again. Where too few rows remain for it, drops the built index, so that the declaration waits
+    for rows."""
     if build_index(store, root, table_id, index, on_progress):
         return
     entry = store.instance().tables[table_id]
@@ -142,7 +143,8 @@ def catch_up(
     on_progress: OnProgress = no_progress,
     plan_build: PlanBuild = in_one_part,
 ) -> CaughtUp:
-    """Build pending indexes that have their rows now, and bring new rows into the others. Never raises for Lance."""
+    """Builds pending indexes that now have enough rows, and adds new rows to the others. Never raises failures of
+    Lance."""
     built: list[str] = []
     try:
         state = refresh(store, root, table_id)
@@ -175,7 +177,7 @@ def catch_up(
         return CaughtUp(tuple(built), failure=str(failure))
     except KeyboardInterrupt:
         return CaughtUp(tuple(built), failure="interrupted")
-    # Lance passes over an index whose files it cannot open with a warning in its log alone.
+    # Lance ignores an index whose files it cannot open, with only a warning in its log
     passed_over = f"Lance left {', '.join(left)} unchanged (its warning is above)" if left else ""
     return CaughtUp(tuple(built), tuple(name for name in behind if name not in left), passed_over)
 
@@ -185,7 +187,7 @@ def _fragments(dataset: LanceDataset) -> frozenset[int]:
 
 
 def _behind(dataset: LanceDataset, remembered: Mapping[str, RememberedIndex], fragments: frozenset[int]) -> list[str]:
-    """Ready indexes that some of the fragments are not in, as far as the dataset still has these."""
+    """Returns the ready indexes that lack some of the existing fragments."""
     observed, now = observed_indexes(dataset), fragments & _fragments(dataset)
     ready = [name for name, each in remembered.items() if each.status == "ready" and name in observed]
     return [name for name in ready if now - observed[name].fragments]
@@ -200,7 +202,7 @@ def _lost(dataset: LanceDataset, remembered: Mapping[str, RememberedIndex], frag
 
 
 def join_parts(store: StateStore, root: str, table_id: str) -> None:
-    """Make one part of each index that has several, as one on vectors has after some loads; all others stay.
+    """Joins the parts of each index that has several, as an index on vectors has after some loads; other indexes stay.
 
     Where row ids are stable, Lance refuses to join fragments that are in different parts of an index.
     """
@@ -249,7 +251,7 @@ def has_rows_for(dataset: LanceDataset, index: IndexSpec) -> bool:
 
 
 def rows_for(dataset: LanceDataset, index: IndexSpec) -> int:
-    """Returns the number of rows that the index can learn from, as far as it needs to be known: up to `rows_needed`."""
+    """Returns the number of rows for training, counted up to `rows_needed`."""
     needed = rows_needed(index)
     if index.kind not in VECTOR_KINDS or not needed:
         return min(needed, int(dataset.count_rows()))
@@ -279,7 +281,7 @@ def committed(entry: TableEntry, root: str, commit: Callable[[LanceDataset], T])
 
 
 def remember(store: StateStore, table_id: str, remembered: RememberedIndex) -> None:
-    """Puts the declaration in the place of one of its name."""
+    """Records the declaration, and replaces one of the same name."""
     change_remembered(store, table_id, lambda indexes: {**indexes, remembered.index.name: remembered})
 
 

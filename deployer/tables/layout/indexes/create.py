@@ -1,7 +1,7 @@
-"""Creates one index of a table as a program asks for it, in the place of the one that its column has.
+"""Creates one index of a table for a program, and replaces the column's existing index.
 
-It is remembered like an index that a plan builds, with the author and time in the state log. Specs that do not declare
-it differ from the table then, as with a service that is attached by hand.
+It is recorded like an index that a plan builds, with the author and time in the state log. Specs that do not declare it
+then differ from the table, as with a service that is attached by hand.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _named(table: OpenTable, index: IndexSpec, replaces: bool) -> tuple[IndexSpe
         return index, index.name
     replaced = same[0] if same else None
     if replaced and replaced.name != default_name(index.columns, replaced.kind):
-        return replace(index, name=replaced.name), replaced.name  # somebody chose the name
+        return replace(index, name=replaced.name), replaced.name  # a user chose the name
     if (other := existing.get(index.name)) is not None:
         what = f"the name {index.name} is that of an index of kind {other.kind} on {listed(other.columns)}"
         raise Refused(what, where=table.address, remedy="drop or rename that index")
@@ -114,7 +114,7 @@ def _family(kind: str) -> str:
 def _without_begun(
     now: dict[str, RememberedIndex], index: IndexSpec, known: RememberedIndex | None
 ) -> dict[str, RememberedIndex]:
-    """Returns what is remembered, as before a build that failed."""
+    """Returns the records from before a failed build."""
     found = now.get(index.name)
     if found is None or found.status != "building" or found.index != index:
         return now

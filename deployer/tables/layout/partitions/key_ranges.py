@@ -33,7 +33,7 @@ class Ranges:
 def cut(leaves: Ranges, sample: pa.Table, rows: int, target: int) -> Ranges:
     """Returns the leaves, each cut where its share of `rows` is above `target` rows, going by a sample of the row keys.
 
-    A wrong guess makes files of uneven sizes and nothing worse.
+    A wrong estimate only makes files of uneven sizes.
     """
     names = sample.column_names
     if not sample.num_rows or not names or rows <= target:

@@ -17,15 +17,15 @@ import pyarrow as pa
 from deployer.datasets.ordering.key_ranges import comparable
 from deployer.state.model.keys import encode_key
 
-SAMPLE_ROWS = 65_536  #: rows that are looked at unless more are asked for
+SAMPLE_ROWS = 65_536  #: default number of sampled rows
 _K = 65_535  #: of the KLL sketch, its most: ranks are exact up to about that many rows, and within 0.01% above
-_GRID = 256  #: ranks that are tried when a few keys are most of the rows
+_GRID = 256  #: ranks that are tried when a few keys have most of the rows
 
 
 class KeySketch:
-    """Quantiles of row keys. `rows` are about how many will come, of which about `sample` are looked at.
+    """Quantiles of row keys. `rows` is the expected number of rows, of which about `sample` are used.
 
-    The sample is drawn with a fixed seed, so the same rows give the same sample.
+    The sample has a fixed seed, so the same rows give the same sample.
     """
 
     def __init__(self, kinds: Sequence[str], rows: int, sample: int = SAMPLE_ROWS) -> None:
@@ -37,7 +37,7 @@ class KeySketch:
         self.sampled = 0  #: of them, that the sketch holds
 
     def add(self, keys: Sequence[pa.Array | pa.ChunkedArray]) -> None:
-        """Rows by their row-key columns, none of them null."""
+        """Adds rows by their row-key columns, which have no nulls."""
         count = len(keys[0])
         self.rows += count
         if self._share < 1:

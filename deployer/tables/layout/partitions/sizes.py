@@ -1,8 +1,8 @@
-"""The partition tree of a table with what lies in each partition, from the state store alone.
+"""The partition tree of a table with the sizes of its partitions, only from the state store.
 
-A file is recorded in the leaf that holds all of its keys. One that lies across leaves, since they were split after it
-was written or since another program wrote it, is recorded in a partition above them or in none; a look-up finds it by
-its range of keys as any other. Its rows are counted to the leaves that it reaches into in equal shares.
+A file is recorded in the leaf that holds all of its keys. A file across several leaves, because these were split after
+it was written or another program wrote it, is recorded in a partition above them or in none; look-ups find it by its
+range of keys, like any file. Its rows are counted in equal shares for these leaves.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def sizes_of(state: TableState) -> dict[str, Sizes]:
 
 
 def _across(state: TableState, files: pa.Table) -> dict[str, float]:
-    """About the rows in each leaf of files that lie across several."""
+    """Returns the estimated rows in each leaf of files across several leaves."""
     leaves = state.leaves()
     ids = pa.array([leaf.partition_id for leaf in leaves], pa.string())
     inside = pc.is_in(pc.cast(files["partition"], pa.string()), value_set=ids)

@@ -1,9 +1,9 @@
-"""Splits leaves that hold more rows than they may, at quantiles of their keys. No row is moved.
+"""Splits leaves with more rows than the limit, at quantiles of their keys.
 
-A split is one transaction on the table's log: the leaf becomes an inner partition with leaves below it, and its files
-that lie in one of these are recorded there. A file that lies across them stays recorded where it was, and its range of
-keys leads look-ups to it, so that one opens the same files as before; loads from then on write into the new leaves.
-Concurrent writers are not disturbed: a file made for the leaf that was split is recorded like those.
+No row is moved. A split is one transaction on the table's log: the leaf becomes an inner partition with leaves below
+it, and its files that fit into one of these are recorded there. A file across several stays recorded where it was, and
+look-ups find it by its range of keys, so that they open the same files as before; later loads write into the new
+leaves. Concurrent writers are not affected: a file written for the former leaf is recorded in the same way.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class LeafSplit:
 class SplitResult:
     """The result of a split. `unsplit` are leaves above the limit all of whose rows have one key, with their rows.
 
-    `failure` is why an automatic split ended early; what it had done stays.
+    `failure` is the reason why an automatic split ended early; completed splits stay.
     """
 
     max_rows: int = 0
@@ -116,7 +116,8 @@ def split_leaves(
 def split_after_load(
     store: StateStore, root: str, table_id: str, on_progress: OnProgress = no_progress
 ) -> SplitResult | None:
-    """`split_leaves` where the table declares a limit and is online, else None; the load before it stands anyhow."""
+    """Runs `split_leaves` where the table declares a limit and is online, otherwise returns None. The load before it
+    stays in any case."""
     try:
         state = store.table(table_id)
         if leaf_limit(state) is None or not state.properties.online or not state.properties.row_keys:
@@ -129,7 +130,7 @@ def split_after_load(
 
 
 def declare_split_points(store: StateStore, root: str, table_id: str) -> tuple[Any, ...]:
-    """Remembers the leaves that there are as the declared ones, so that a spec can say them; gives its split points."""
+    """Records the current leaves as the declared ones, so that a spec can declare them; returns their split points."""
     table = _opened(store, root, table_id)
     lowers = [leaf.lower for leaf in table.state.leaves()[1:]]
     declared: list[JSON] = [key_to_json(decode_key(table.kinds, lower)) for lower in lowers]
@@ -209,7 +210,7 @@ def _sketch(table: OpenTable, leaf: Partition) -> KeySketch:
 
 
 def _commit(table: OpenTable, partition: str, splits: Sequence[PartitionSplit]) -> bool:
-    """Commits the splits with the new places of files; False when the leaf is none any more."""
+    """Commits the splits with the new places of files; returns False when the leaf no longer exists as a leaf."""
     dataset = table.state.dataset
     for _ in range(ATTEMPTS):
         table = _again(table)
@@ -250,7 +251,8 @@ def _is_within(file: File, leaf: Partition) -> bool:
 
 
 def place_files(table: OpenTable) -> int:
-    """Records files in the leaf that holds all of them where they are recorded otherwise; gives how many."""
+    """Records files in the leaf that holds all of their rows, if they are recorded elsewhere; returns the number of
+    files."""
     for _ in range(ATTEMPTS):
         state = table.state
         leaves = {leaf.partition_id for leaf in state.leaves()}

@@ -1,4 +1,4 @@
-"""Removal of what no version, savepoint or reader needs.
+"""Removal of data that no version, savepoint or reader needs.
 
 Every layer above `deployer.tables` may import it.
 """

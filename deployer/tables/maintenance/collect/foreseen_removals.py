@@ -1,6 +1,6 @@
 """Datasets that `up` would remove from storage now, beside those of a plan's changes: from live state.
 
-Only datasets that are to go are looked at, so that a lake without any costs nothing.
+Only datasets to remove are examined, so that a lake without them has no cost.
 """
 
 from __future__ import annotations

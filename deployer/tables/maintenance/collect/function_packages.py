@@ -1,7 +1,8 @@
-"""Removes packages of functions that no column is computed by any more.
+"""Removes packages of functions that no column uses any longer.
 
-A package is below the root of the instance, so all its tables are looked at, as they are and at their savepoints. A job
-saves the package before the column names it, and saving it again makes it young again, so the grace period covers that.
+A package is below the root of the instance, so all its tables are checked, in their current state and at their
+savepoints. A job saves the package before the column names it, and saving it again renews its age, so the grace period
+covers this time.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from deployer.state.store import StateStore
 @dataclass(frozen=True, slots=True)
 class PackagesReport:
     """The removed packages by their hashes, or those of a dry run, and their bytes. `young` are packages that no column
-    names and that are too young. `why_not` says why none were looked at."""
+    names and that are too young. `why_not` is the reason why no packages were checked."""
 
     removed: tuple[str, ...] = ()
     bytes: int = 0

@@ -1,10 +1,10 @@
-"""Removes from a table's storage what nothing needs: files that no version has, commits that were never made, datasets
-that a rewrite or an emptying replaced.
+"""Removes unneeded data from a table's storage: files that no version has, intents of commits that were never made, and
+datasets that a rewrite or a truncation replaced.
 
-Lance's own `cleanup_old_versions` removes versions and what only they hold, and files that no version has once they are
-seven days old. It knows neither the table's log nor its replaced datasets. Here a version goes only when that is asked
-for, since `query --at` needs it; one that has a tag or that a savepoint is of stays always, as its dataset does.
-Savepoints whose time is over need nothing, and are removed first.
+Lance's own `cleanup_old_versions` removes versions with their own files, and files without a version when they are
+seven days old. It does not consider the table's log or its replaced datasets. This module removes a version only on
+request, because `query --at` needs it; a version with a tag or a savepoint always stays, as does its dataset. Expired
+savepoints are removed first.
 
 A load writes its files before it commits them, and a process that is stopped for days may still commit. So nothing is
 removed that is younger than the grace period, which has to be longer than the longest load; a load whose files are gone
@@ -73,7 +73,7 @@ def collect_garbage(
     on_progress: OnProgress = no_progress,
     now: float | None = None,
 ) -> GarbageReport:
-    """Removes what nothing needs of one table and is older than `grace`; each step can be repeated after a crash.
+    """Removes unneeded data of one table that is older than `grace`; each step can be repeated after a crash.
 
     With `versions_older_than`, which is not below `grace`, versions of that age go too, but for the newest, those with
     a tag and those of savepoints. `now` is in seconds since 1970.
@@ -160,7 +160,7 @@ def _expired(table: ReadTable, at_ms: int, *, dry_run: bool) -> tuple[str, ...]:
 
 
 def _abandon(table: ReadTable, before: float, *, dry_run: bool) -> tuple[str, ...]:
-    """Gives up commits that were begun before and never reached Lance."""
+    """Abandons commits that began earlier and never reached Lance."""
     jobs = sorted(job for job, intent in table.state.intents.items() if intent.started_at < before * 1000)
     done = []
     for job in jobs:

@@ -1,9 +1,8 @@
-"""Old versions of a dataset, by age and number; never one that is needed.
+"""Removes old versions of a dataset, by age and number, except needed ones.
 
-Needed are: versions with a tag, of a branch or of a savepoint; those that a commit under way was prepared on and all
-since, which Lance looks through when it is made; and those that running work may read: what was the newest when a run
-or a rewrite began, and all since; and what readers of changes hold, and all since. Versions that the table's
-`retain_changes` names stay as well.
+These are needed: versions with a tag, a branch or a savepoint; the base version of a pending commit and all later ones,
+which Lance reads for the commit; the newest version at the start of a running run or rewrite, and all later ones; and
+versions that readers of changes hold, and all later ones. Versions for the table's `retain_changes` stay too.
 """
 
 from __future__ import annotations
@@ -30,7 +29,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OldVersions:
-    """Versions go that are older than `older_than`, but for the newest `keep`. The run `own_run` needs none itself."""
+    """The rule for removal: versions older than `older_than`, except the newest `keep`. The run `own_run` does not need
+    versions itself."""
 
     older_than: dt.timedelta
     keep: int = 1
@@ -106,7 +106,7 @@ def kept_versions(table: ReadTable, wanted: OldVersions, at: float | None = None
 
 
 def remove_numbered(table: OpenTable, versions: Collection[int]) -> int:
-    """Removes these versions and what only they have, but for those that something needs; returns how many went."""
+    """Removes these versions with their own files, except needed ones; returns the number of removed versions."""
     dataset, written = open_dataset(table.location), versions_written(table.location)
     kept = set(tags_of(dataset).values()) | branch_points(dataset)
     kept |= {each.lance_version for each in table.state.savepoints.values() if each.dataset == table.state.dataset}

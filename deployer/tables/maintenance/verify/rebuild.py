@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 _MADE = re.compile(r"(?P<base>(?P<database>[^/]+)/(?P<name>.+)-(?P<id>[0-9a-f]{8}))(-g(?P<number>[0-9]+))?\.lance")
 
-#: Services that send something elsewhere. They are not taken from records: each writer of a dataset can write them.
+#: services that send data elsewhere; they are not read from records, because any writer of a dataset can write them
 _REACH_OUT = frozenset({"METASYNC"})
 
 
@@ -128,7 +128,7 @@ def require_lost(root: str) -> None:
 
 
 def apply_rebuild(planned: Rebuild) -> str | None:
-    """Writes the new state store; gives where the damaged one is now. Raises what storage refuses."""
+    """Writes the new state store; returns the new place of the damaged one. Raises the refusals of storage."""
     declared = planned.declared
     updates: list[InstanceUpdate] = [
         SetInstanceProperties({SPEC: instance_to_json(declared.instance), OWNER: declared.owner})

@@ -29,15 +29,15 @@ from deployer.state.transactions.tables import to_record
 from deployer.tables.maintenance.verify.audit_dataset import DatasetAudit, audit_dataset
 from deployer.tables.open_table import find_entry
 
-_AGAIN = 5  #: how often a table is looked at again because others commit to it meanwhile
-HOUR = 3_600_000  #: ms; a commit under way that is younger is left alone
+_AGAIN = 5  #: how often a table is checked again because others commit to it meanwhile
+HOUR = 3_600_000  #: ms; younger pending commits are not changed
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
     """The findings for the instance (`name` is `instance`) or a table.
 
-    `unfinished` is what a dead process left and the next one ends: not a difference.
+    `unfinished` is work of a dead process that the next process ends; it is not a difference.
     """
 
     name: str
@@ -158,9 +158,9 @@ def repair(
     grace: int = HOUR,
     on_progress: OnProgress = no_progress,
 ) -> Iterator[Step]:
-    """Yields each thing that is done, as it is done; with `dry_run` what would be, and nothing is.
+    """Repairs, and yields each action when it is done; with `dry_run`, only yields the actions.
 
-    Commits under way are given up when they are older than `grace` ms before `now` and Lance has none of them.
+    Pending commits are abandoned when they are more than `grace` ms older than `now` and Lance does not have them.
     """
     audit = store.audit(INSTANCE_LOG)
     if not names or audit.state is None:

@@ -1,4 +1,4 @@
-"""The clauses of a query, as tokens: what is selected, from which tables, under which conditions, grouped by what."""
+"""The clauses of a query, as tokens: selected values, tables, conditions and groups."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class _Select:
         self._tokens, self._rejections = tokens, rejections
 
     def parsed(self) -> SelectText | None:
-        """Returns the clauses, None where they cannot be told for what is rejected in them."""
+        """Returns the clauses; None where rejected parts make them unknown."""
         if not self._tokens or self._tokens[0].word != "select":
             raise _wrong(self._rejections, "a part of UNION ALL is not a SELECT", "leave out brackets around it")
         clauses = self._clauses()
@@ -147,7 +147,7 @@ class _Select:
                 place += 2 if current == "group" else 1
                 continue
             if here and any((token.word, after)[: len(words)] == words for words in CLAUSES):
-                break  # it is rejected already, and what follows belongs to it
+                break  # it is rejected already, and the next tokens belong to it
             found[current].append(token)
             place += 1
         return found

@@ -12,7 +12,7 @@ from deployer.views.query.parsing.select import SourceSchemas
 KEPT = 64  #: queries
 
 
-class _Parsed:
+class _ParsedQuery:
     """A query as it was parsed last, and the schemas of its tables then."""
 
     def __init__(self) -> None:
@@ -20,8 +20,8 @@ class _Parsed:
 
 
 @lru_cache(KEPT)
-def _parsed(_query: str, _functions: frozenset[tuple[str, FunctionSignature]]) -> _Parsed:
-    return _Parsed()
+def _parsed(_query: str, _functions: frozenset[tuple[str, FunctionSignature]]) -> _ParsedQuery:
+    return _ParsedQuery()
 
 
 def parse_again(

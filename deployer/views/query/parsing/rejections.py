@@ -1,5 +1,5 @@
-"""The parts of a query that cannot be maintained from changes: all such parts of a query are named at once, and what to
-write instead."""
+"""The parts of a query that cannot be maintained from changes: all of them are reported at once, with what to write
+instead."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cache
 from deployer.errors import InvalidInput
 from deployer.views.query.parsing.tokens import Token, closing
 
-AGGREGATES = ("count", "sum", "min", "max", "avg", "mean", "approx_distinct")  #: that are maintained
+AGGREGATES = ("count", "sum", "min", "max", "avg", "mean", "approx_distinct")  #: constructs that can be maintained
 POSSIBLE = (
     "a view can have columns, SQL expressions and functions of a row, WHERE, INNER and LEFT JOIN with a table by its "
     "unique row keys, CROSS JOIN UNNEST, UNION ALL, and GROUP BY with count, sum, min, max, avg and approx_distinct"
@@ -69,7 +69,8 @@ class Rejections:
 
 
 def reject_constructs(tokens: Sequence[Token], functions: Collection[str], rejections: Rejections) -> None:
-    """Adds what is seen at the tokens alone, wherever it is in the query. `functions` are the view's own ones."""
+    """Adds rejections that are visible from the tokens alone, anywhere in the query. `functions` are the view's own
+    ones."""
     window_ends = -1
     for place, token in enumerate(tokens):
         before = tokens[place - 1] if place else None
@@ -139,7 +140,7 @@ class FunctionKinds:
 
 @cache
 def function_kinds() -> FunctionKinds:
-    """Returns what DataFusion says of its own functions."""
+    """Returns the kinds of DataFusion's own functions."""
     import datafusion
 
     context = datafusion.SessionContext(datafusion.SessionConfig().with_information_schema(True))
