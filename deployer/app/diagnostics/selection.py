@@ -1,4 +1,4 @@
-"""The checks that concern a project: those of this machine and of the project, and of AWS where the lake is there."""
+"""The selection of checks for a project: those of the machine, of the project, and of AWS where the lake is on AWS."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _GROUPS = ("machine", "project", "lake", "aws")  #: in the order in which they a
 
 
 def checks_of(place: Place) -> list[Check]:
-    """Returns the checks in the order in which they are shown; those that do not concern the lake are not
-    applicable."""
+    """Returns the checks in the order in which they are shown. Checks that do not concern the lake get the finding "not
+    applicable"."""
     project = place.workspace.project if place.workspace else None
     managed = place.workspace.values.get("aws", "all") if place.workspace else "all"
     unneeded = "" if place.is_on_s3 else "the root is not on S3"
@@ -64,8 +64,8 @@ def _on_disk(place: Place) -> list[Check]:
 
 
 def _on_aws(place: Place, managed: str) -> list[Check]:
-    """Returns where the lake is on S3, or Pulumi's state alone."""
-    from deployer.app.diagnostics import aws as of_aws  # boto3, which a lake on a disk does without
+    """Returns the checks for a project whose lake, or only Pulumi's state, is on S3."""
+    from deployer.app.diagnostics import aws as of_aws  # it loads boto3, which a lake on a disk does not need
     from deployer.app.diagnostics import lake as of_lake
     from deployer.app.diagnostics.roles import job_roles
 
@@ -103,7 +103,7 @@ def _on_aws(place: Place, managed: str) -> list[Check]:
 
 
 def _unready_for_state(place: Place, aws: Aws) -> str:
-    """Returns why Pulumi's state cannot be asked for: nothing where it is in a folder, or has a profile of its own."""
+    """Returns why Pulumi's state cannot be read; empty where it is in a folder, or names its own profile."""
     from deployer.app.diagnostics.aws import without_credentials
 
     backend = place.workspace.project.backend_url if place.workspace else ""
