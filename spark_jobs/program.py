@@ -1,4 +1,5 @@
-"""The shared parts of the programs of all jobs: error messages, exit codes, and the status for followers elsewhere."""
+"""The shared parts of the programs of all jobs: error messages, exit codes, and the status for processes that follow
+the job."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ INTERVAL = 5.0  #: seconds between two reports of progress
 def run_program(root: str, key: str | None, work: Callable[[OnProgress], Mapping[str, Any]]) -> int:
     """Does the work, prints its result as JSON or an error message, and returns the exit code.
 
-    With `key`, the name of the attempt, progress and outcome are stored below `root` too. Where the environment limits
-    the job to some minutes, the process ends when they are over. Known secrets are masked.
+    With `key`, the name of the attempt, progress and outcome are also stored below `root`. Where the environment limits
+    the job's minutes, the process ends when they are over. Known secrets are masked.
     """
     with masking.scope(), masked_streams(), _ending_in_time(root, key):
         return _run(root, key, work)
@@ -35,7 +36,7 @@ def run_program(root: str, key: str | None, work: Callable[[OnProgress], Mapping
 def _run(root: str, key: str | None, work: Callable[[OnProgress], Mapping[str, Any]]) -> int:
     try:
         if was_submitted():
-            job_session(LocalCluster)  # YARN ends a driver that has none after 100 s, whether it needs one or not
+            job_session(LocalCluster)  # YARN ends a driver without a session after 100 s, whether or not it needs one
         result = work(_StatusWriter(root, key) if key else no_progress)
     except DeployerError as error:
         sys.stderr.write(f"error: {error}\n")
@@ -47,7 +48,7 @@ def _run(root: str, key: str | None, work: Callable[[OnProgress], Mapping[str, A
         _tell_end(root, key, JobStatus(error=stopped))
         return stopped.exit_code
     except Exception as failure:
-        # A bug: its trace is for the log, and the status has it as well.
+        # A bug: its traceback is for the log, and the status has its message.
         _tell_end(root, key, JobStatus(error=DeployerError(f"the job failed: {type(failure).__name__}: {failure}")))
         raise
     sys.stdout.write(json.dumps(result) + "\n")
@@ -57,7 +58,8 @@ def _run(root: str, key: str | None, work: Callable[[OnProgress], Mapping[str, A
 
 @contextlib.contextmanager
 def _ending_in_time(root: str, key: str | None) -> Iterator[None]:
-    """Ends the process, at whatever it is, when its minutes are over: a commit is done or not done, never half."""
+    """Ends the process in any state when its minutes are over. That is safe, because a commit is done completely or not
+    at all."""
     minutes = float(os.environ.get(MINUTES, 0))
 
     def end() -> None:
@@ -89,7 +91,7 @@ def _tell_end(root: str, key: str | None, status: JobStatus) -> None:
 
 
 class _StatusWriter:
-    """Reports progress now and then, and ends the work when its cancellation is requested.
+    """A progress callback that stores progress every few seconds, and ends the work when its cancellation is requested.
 
     Not every cluster ends a job whose run is cancelled: the driver of an EMR step continues without it.
     """

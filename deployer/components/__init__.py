@@ -1,6 +1,7 @@
-"""Lakes and what they stand on, as components of Pulumi programs: `from deployer.components import declare_project`.
+"""Lakes and the AWS resources that they need, as components of Pulumi programs: `from deployer.components import
+declare_project`.
 
-Modules for a root on S3 import `pulumi_aws`, which is large, so they are loaded when they are first asked for.
+Modules for a root on S3 import `pulumi_aws`, which is large, so they are loaded at their first use.
 
 Programs import it; no other package may import it.
 """

@@ -157,7 +157,7 @@ def _status(job: Job) -> str:
 
 
 def _line(job: Job) -> str:
-    """Returns one line of a job that is followed."""
+    """Returns the state of a job as one line."""
     from deployer.platform.text.formatting import count
 
     if job.is_over:

@@ -1,4 +1,4 @@
-"""`deployer table rename|online|offline`: what is changed in the state store alone."""
+"""`deployer table rename|online|offline`: change only the state store."""
 
 from __future__ import annotations
 
