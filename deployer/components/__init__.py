@@ -1,5 +1,4 @@
-"""Lakes and the AWS resources that they need, as components of Pulumi programs: `from deployer.components import
-declare_project`.
+"""Components of Pulumi programs: lakes, and the AWS resources that lakes need.
 
 Modules for a root on S3 import `pulumi_aws`, which is large, so they are loaded at their first use.
 

@@ -43,7 +43,7 @@ CONNECT, ANSWER = 4.0, 6.0  #: timeouts in seconds: for a connection, and then f
 MOST_SKEW, SOME_SKEW = 300, 60
 _SOON = dt.timedelta(minutes=15)
 _LONGEST = 200  #: characters of a message
-#: the exceptions of botocore for no answer, and for an answer that is not from AWS
+#: the exceptions that a call raises without an answer, or with an answer that is not from AWS
 NO_ANSWER = (BotoCoreError, ResponseParserError, ValueError, OSError)
 
 #: botocore's names of the places where it found credentials
@@ -71,7 +71,7 @@ class Aws:
 
     @cached_property
     def session(self) -> Any:
-        """Returns the session. Raises DeployerError for a profile that does not exist, or a file that cannot be
+        """The session of boto3. Raises DeployerError for a profile that does not exist, or a file that cannot be
         read."""
         try:
             session = aws_session()

@@ -197,8 +197,8 @@ def _apply(workspace: Workspace, planned: Planned, result: PlanResult, reporter:
     reached("cli.up.planned")
     root = workspace.root(planned.lake)
     _record_others(root, planned, reporter)
-    # With an empty plan too: Pulumi's state takes over what was refreshed, and what an interrupted run left open. The
-    # program applies the lake that was shown, even if the specs are edited meanwhile.
+    # This also runs for an empty plan: Pulumi's state then takes over what was refreshed, and what an interrupted run
+    # left open. The program applies the lake that was shown, even if the specs are edited meanwhile.
     ended = finish_deletions(workspace, planned, reporter)
     refreshed = planned.refreshed.without(ended) if planned.refreshed else None
     with known_lake(workspace.dir, workspace.specs, planned.lake, workspace.stack), reporter.steps() as on_event:

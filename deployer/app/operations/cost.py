@@ -76,8 +76,8 @@ def _holding(workspace: Workspace, lake: Lake, basis: Basis, reporter: Reporter,
 
 
 def _state_bytes(instance: InstanceSpec, region: str | None) -> int | None:
-    """Returns the size of the state's table in bytes as DynamoDB reports it, which updates it every six hours; None
-    where it cannot be read."""
+    """Returns the size in bytes of the state's table as DynamoDB reports it; None where it cannot be read. DynamoDB
+    updates the size every six hours."""
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError, ClientError
 

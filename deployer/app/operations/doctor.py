@@ -85,7 +85,8 @@ def write_policies(
 ) -> PoliciesResult:
     """Writes the IAM policies of the roles that deploy and preview to a folder, and the boundary of the stack's roles.
 
-    Raises InvalidInput where the lake is not on AWS or the files cannot be written.
+    Raises NotFound without a project. Raises Refused without readable specs, for a lake that is not on S3, without
+    credentials, and for files that cannot be written.
     """
     from deployer.app.diagnostics import policies
 

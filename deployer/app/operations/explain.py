@@ -15,7 +15,7 @@ from deployer.errors import NotFound
 from deployer.specs.yaml.suggestions import nearest
 from deployer.state.model.services import EXCLUDES
 
-FILE = "explanations.yaml"  #: beside this package
+FILE = "explanations.yaml"  #: in the package `deployer.app`
 TopicKind = Literal["error", "service", "change"]
 #: services with their own page
 _SERVICE_PAGES = {
@@ -56,7 +56,7 @@ class Explanation:
 
 
 def explain(topic: str) -> Explanation:
-    """Returns the explanation of the error, service or change of that name; upper and lower case are equal.
+    """Returns the explanation of the error, service or change of that name, which may be in upper or lower case.
 
     Raises NotFound for any other name, with the nearest topic.
     """

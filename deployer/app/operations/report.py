@@ -46,8 +46,8 @@ def report(
     """Makes a page of the lake: tables, sizes, key space, fragments, indexes, services and their runs, health, history
     and drift.
 
-    It reads no rows. Known secrets are masked. Where drift cannot be found, the page says why. `on_progress` receives
-    how many tables are read.
+    It reads no rows. Known secrets are masked. If the drift cannot be determined, the page says why. `on_progress`
+    receives how many tables are read.
     """
     with masking.scope():
         workspace = open_workspace(project, stack, specs)

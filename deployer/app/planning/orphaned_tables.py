@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 def finish_deletions(workspace: Workspace, planned: Planned, reporter: Reporter) -> dict[str, str]:
-    """Deletes everything of this kind that the plan shows, and notes each deletion.
+    """Completes the interrupted deletions of the plan, and deletes everything else in it that no engine deletes. Notes
+    each deletion.
 
     Returns the addresses of the tables whose deletion was interrupted, by the tables' ids.
     """

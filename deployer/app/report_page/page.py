@@ -69,8 +69,8 @@ class DriftView:
     """The drift on the page: `lines` has a line for each difference, `undeclared` the resources without a spec with the
     reason.
 
-    `unreadable` are tables whose drift is unknown, with the reason. `unknown` is why drift could not be found; empty
-    where it was.
+    `unreadable` are tables whose drift is unknown, with the reason. `unknown` is why the drift could not be determined;
+    empty where it could.
     """
 
     stack: str

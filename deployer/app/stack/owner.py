@@ -108,8 +108,8 @@ def _remedy(owner: str, others: Collection[str], otherwise: str) -> str:
 
 
 def _held(workspace: Workspace, lake: Lake) -> Collection[str]:
-    """Returns the addresses in Pulumi's state of the stack. A stack without state is not asked for, because that would
-    create it."""
+    """Returns the addresses in Pulumi's state of the stack. They are empty for a stack without state, because reading
+    it by the engine would create it."""
     from deployer.app.stack.engine import engine_for
     from deployer.app.stack.state import applied_resources
     from deployer.engine.persistence.backend import stack_files

@@ -114,7 +114,7 @@ def _zsh(name: str) -> str:
 
 
 def answer_if_asked() -> None:
-    """Answers a shell that asks for a live name, and then ends the process; returns without one."""
+    """Answers a shell that asks for a live name, and then ends the process; returns if no shell asks."""
     code = answer(os.environ)
     if code is not None:
         sys.stdout.flush()

@@ -28,8 +28,8 @@ def table_names(root: str) -> dict[str, str]:
 
 
 def table_parts(root: str, name: str) -> KnownTable | None:
-    """Returns the columns and services of a table; the name may lack the database. Returns None where there is no such
-    table. Raises as `table_names` does."""
+    """Returns the columns and services of a table; the name may lack the database. Returns None for an unknown table.
+    Raises as `table_names` does."""
     tables = table_names(root)
     named = [table_id for full, table_id in tables.items() if name in (full, full.partition(".")[2])]
     table_id = tables.get(name) or (named[0] if len(named) == 1 else None)

@@ -185,7 +185,7 @@ def progress_shown(title: str, *, as_json: bool) -> Iterator[OnProgress]:
 @contextmanager
 def working(title: str, *, as_json: bool = False) -> Iterator[OnProgress]:
     """Shows on a terminal that work is running, for how long, and its progress, which the yielded callback receives.
-    Without a terminal, short work shows nothing.
+    Without a terminal it shows nothing.
 
     Nothing may be printed on stdout in the block.
     """

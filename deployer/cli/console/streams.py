@@ -163,7 +163,8 @@ def data_stream(*, as_json: bool = False) -> TextIO:
     """Returns stdout for data, which is exact where a file or a program reads it. Each record is one call of `write`.
 
     On a terminal, each record is shown in one line. Where stdout may be the log of a CI system, writing a record that
-    contains a command raises InvalidInput. With `as_json`, records are JSON, and such characters are escaped instead.
+    contains a command raises InvalidInput. With `as_json`, records are JSON, and control characters and commands in
+    them are escaped.
     """
     stream = real(sys.stdout)
     if as_json:

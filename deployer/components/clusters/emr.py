@@ -133,8 +133,8 @@ class EmrCluster(pulumi.ComponentResource):
         ]
 
     def _security(self, instance: InstanceSpec) -> aws.emr.SecurityConfiguration:
-        """Returns the settings of encryption and of instance metadata. EMR cannot change a configuration, so its name
-        contains its text."""
+        """Returns the settings of encryption and of instance metadata. EMR cannot change a configuration, so the name
+        depends on its text: a changed text makes a new configuration."""
         text = pulumi.Output.from_input(self._key_arn).apply(
             lambda key: json.dumps(emr_flow.security_configuration(key, instance.aws.emr_certificates), sort_keys=True)
         )
