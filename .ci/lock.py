@@ -40,9 +40,9 @@ def main() -> None:
 def resolved(*options: str, given: str = "") -> list[Package]:
     """Returns the packages of pyproject.toml, or of `given`, for all platforms, in the order of their names."""
     with tempfile.TemporaryDirectory() as folder:
-        asked, lock = Path(folder, "requirements.in"), Path(folder, "pylock.toml")
-        asked.write_text(given, encoding="utf-8")
-        source = asked if given else REPOSITORY / "pyproject.toml"
+        requirements, lock = Path(folder, "requirements.in"), Path(folder, "pylock.toml")
+        requirements.write_text(given, encoding="utf-8")
+        source = requirements if given else REPOSITORY / "pyproject.toml"
         command = [
             *(sys.executable, "-m", "uv", "pip", "compile", str(source), *options, "--quiet", "--universal"),
             *("--python-version", PYTHONS[0], "--constraint", str(REPOSITORY / "constraints.txt")),

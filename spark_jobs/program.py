@@ -40,19 +40,21 @@ def _run(root: str, key: str | None, work: Callable[[OnProgress], Mapping[str, A
         result = work(_StatusWriter(root, key) if key else no_progress)
     except DeployerError as error:
         sys.stderr.write(f"error: {error}\n")
-        _tell_end(root, key, JobStatus(error=error))
+        _write_outcome(root, key, JobStatus(error=error))
         return error.exit_code
     except KeyboardInterrupt:
         stopped = Interrupted("interrupted: the table is unchanged")
         sys.stderr.write(f"{stopped}\n")
-        _tell_end(root, key, JobStatus(error=stopped))
+        _write_outcome(root, key, JobStatus(error=stopped))
         return stopped.exit_code
     except Exception as failure:
         # A bug: its traceback is for the log, and the status has its message.
-        _tell_end(root, key, JobStatus(error=DeployerError(f"the job failed: {type(failure).__name__}: {failure}")))
+        _write_outcome(
+            root, key, JobStatus(error=DeployerError(f"the job failed: {type(failure).__name__}: {failure}"))
+        )
         raise
     sys.stdout.write(json.dumps(result) + "\n")
-    _tell_end(root, key, JobStatus(result=result))
+    _write_outcome(root, key, JobStatus(result=result))
     return 0
 
 
@@ -68,7 +70,7 @@ def _ending_in_time(root: str, key: str | None) -> Iterator[None]:
         )
         sys.stderr.write(f"error: {error}\n")
         sys.stderr.flush()
-        _tell_end(root, key, JobStatus(error=error))
+        _write_outcome(root, key, JobStatus(error=error))
         os._exit(error.exit_code)
 
     timer = threading.Timer(minutes * 60, end)
@@ -81,7 +83,7 @@ def _ending_in_time(root: str, key: str | None) -> Iterator[None]:
         timer.cancel()
 
 
-def _tell_end(root: str, key: str | None, status: JobStatus) -> None:
+def _write_outcome(root: str, key: str | None, status: JobStatus) -> None:
     if key is None:
         return
     try:

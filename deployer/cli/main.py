@@ -183,7 +183,7 @@ def _command(name: str | None = None) -> Callable[..., Any]:
         chosen.registered_groups = [each for each in app.registered_groups if _name_of(each) == name]
     command = get_command(chosen)
     _style_help(command)
-    _say_when_interrupted(command)
+    _report_interruption(command)
     return command
 
 
@@ -199,7 +199,7 @@ def _named(arguments: Sequence[str]) -> str | None:
     return first if first in names else None
 
 
-def _say_when_interrupted(command: Any) -> None:
+def _report_interruption(command: Any) -> None:
     """Makes Ctrl-C an error with a message: Typer would turn it into an exit code without a message."""
     invoke = command.invoke
 

@@ -75,7 +75,7 @@ class Aws:
         read."""
         try:
             session = aws_session()
-            _never_ask(session)
+            _refuse_to_ask(session)
         except BotoCoreError as error:
             raise setting_missing(error, None) from error
         return session
@@ -90,7 +90,7 @@ class Aws:
             if found is not None:
                 found.get_frozen_credentials()
         except RefreshWithMFAUnsupportedError:  # raised for every thread but the first
-            raise _wants_a_code() from None
+            raise _code_needed() from None
         except (SSOError, LoginError, TokenRetrievalError) as error:
             raise DeployerError(str(error), remedy="log in again: `aws sso login`, or `aws login`") from error
         except RuntimeError:
@@ -123,7 +123,7 @@ class Aws:
         """Returns the URL of a service, and how far its clock is ahead of this machine's; None where the answer has no
         date. The request is not signed."""
         with self._lock:
-            known = self._answers.setdefault(service, _Once(lambda: self._asked(service)))
+            known = self._answers.setdefault(service, _Once(lambda: self._read_clock(service)))
         found: tuple[str, dt.timedelta | None] = known.value
         return found
 
@@ -131,7 +131,7 @@ class Aws:
     def _answers(self) -> dict[str, _Once]:
         return {}
 
-    def _asked(self, service: str) -> tuple[str, dt.timedelta | None]:
+    def _read_clock(self, service: str) -> tuple[str, dt.timedelta | None]:
         from botocore.awsrequest import AWSRequest
         from botocore.httpsession import URLLib3Session
         from botocore.utils import get_environ_proxies
@@ -174,16 +174,16 @@ class _Once:
         return found
 
 
-def _wants_a_code() -> DeployerError:
+def _code_needed() -> DeployerError:
     remedy = "assume the role by `aws sts assume-role`, then try again"
     return DeployerError("the profile needs a code (MFA)", remedy=remedy)
 
 
-def _never_ask(session: Any) -> None:
+def _refuse_to_ask(session: Any) -> None:
     """Makes the session refuse a profile that needs an MFA code: botocore would ask for the code on the terminal."""
 
     def refuse(prompt: str) -> str:
-        raise _wants_a_code()
+        raise _code_needed()
 
     providers = session._session.get_component("credential_provider").providers
     for provider in providers:
@@ -278,7 +278,7 @@ def aws_partition(aws: Aws, region: str) -> str:
 
 
 def endpoint(aws: Aws, service: str, *, needed: bool = True) -> Finding:
-    """Returns whether the endpoint of a service can be reached; the request is not signed."""
+    """Checks whether the endpoint of a service can be reached; the request is not signed."""
     try:
         url, _ = aws.answer(service)
     except NoRegionError:

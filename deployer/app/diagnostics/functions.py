@@ -15,7 +15,7 @@ _READ = 100  #: the most packages whose authors are read
 
 
 def packaged_functions(root: str, unready: Callable[[], str] = lambda: "") -> Finding:
-    """Returns how many packaged functions the lake has, who wrote them, and which of them jobs of this environment run.
+    """Reports how many packaged functions the lake has, who wrote them, and which of them jobs of this environment run.
 
     `root` is empty where it is unknown. `unready` returns why a bucket cannot be read, or an empty text. No code of a
     package runs. Raises InvalidInput for names in the environment that are not valid names of functions.
@@ -26,18 +26,18 @@ def packaged_functions(root: str, unready: Callable[[], str] = lambda: "") -> Fi
     authors = _authors(root)
     if authors is None and trusted == TrustedFunctions():
         return not_applicable("the lake has no packaged functions")
-    said = _trust(trusted)
+    trust_text = _trust(trusted)
     stored, by = authors or (0, frozenset[str]())
     what = count(stored, "packaged function") + (f" by {', '.join(map(visible, sorted(by)))}" if by else "")
     details = {"packages": stored, "authors": sorted(by), "trusted_authors": sorted(trusted.authors)}
     if trusted.all_packages:
         return warning(
-            f"{what}; {said}: anyone who can write to the lake chooses what runs",
+            f"{what}; {trust_text}: anyone who can write to the lake chooses what runs",
             f"unset {PACKAGES_VARIABLE}, and trust authors or hashes",
             trusts_all=True,
             **details,
         )
-    return ok(f"{what}; {said}", trusts_all=False, **details)
+    return ok(f"{what}; {trust_text}", trusts_all=False, **details)
 
 
 def _trust(trusted: TrustedFunctions) -> str:

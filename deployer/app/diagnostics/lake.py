@@ -56,7 +56,7 @@ def unready(aws: Aws) -> str:
 
 
 def bucket(aws: Aws, root: str, managed: str) -> Finding:
-    """Returns whether the bucket exists, belongs to the caller, is in the region, keeps versions, and accepts an
+    """Checks whether the bucket exists, belongs to the caller, is in the region, keeps versions, and accepts an
     object. The check leaves no object in the bucket.
 
     `managed` names the AWS resources that the stack declares: all, table or none.
@@ -132,7 +132,7 @@ def _refused(s3: Any, name: str, prefix: str) -> Finding | None:
 
 
 def permissions(aws: Aws, lake: Lake, root: str, managed: str) -> Finding:
-    """Returns whether IAM would allow what `up` needs. IAM simulates the calls; none of them is made."""
+    """Checks whether IAM would allow what `up` needs. IAM simulates the calls; none of them is made."""
     if why := unready(aws):
         return not_applicable(why)
     account, arn = aws.identity
@@ -156,11 +156,11 @@ def permissions(aws: Aws, lake: Lake, root: str, managed: str) -> Finding:
     denied = simulated(iam, principal, wanted)
     if isinstance(denied, Finding):
         return denied
-    asked = sum(len(grant.calls) * len(grant.examples) for grant in wanted)
+    number = sum(len(grant.calls) * len(grant.examples) for grant in wanted)
     if denied:
-        what = f"{len(denied)} of {asked} calls are denied to {principal}: {first_of(denied)}"
+        what = f"{len(denied)} of {number} calls are denied to {principal}: {first_of(denied)}"
         return wrong(what, f"allow them; {_PAGE} has the whole policy", denied=denied, principal=principal)
-    return ok(f"{asked} calls that `up` makes are allowed to {principal}", principal=principal, calls=asked)
+    return ok(f"{number} calls that `up` makes are allowed to {principal}", principal=principal, calls=number)
 
 
 def _role(iam: Any, arn: str, account: str, partition: str) -> str:

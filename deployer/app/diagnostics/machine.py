@@ -35,7 +35,7 @@ def python() -> Finding:
 
 
 def package() -> Finding:
-    """Returns whether another project's distribution has installed files into the package `deployer`; Python would run
+    """Checks whether another project's distribution has installed files into the package `deployer`; Python would run
     those files."""
     found = {name: metadata.version(name) for name in metadata.packages_distributions().get("deployer", ())}
     own = found.pop(DISTRIBUTION, None)

@@ -92,7 +92,7 @@ def _declared_root(workspace: Workspace) -> str:
 
 
 def program(place: Place) -> Finding:
-    """Returns whether an upgrade of deployer upgrades the program too. It does not where the project has the copy of an
+    """Checks whether an upgrade of deployer upgrades the program too. It does not where the project has the copy of an
     earlier release."""
     if place.workspace is None:
         return not_applicable("there is no project")

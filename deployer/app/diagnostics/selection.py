@@ -49,8 +49,8 @@ def _root(place: Place) -> Finding:
     return not_applicable("see `bucket`") if place.is_on_s3 else local_root(place.root)
 
 
-_OF_AWS = ("credentials", "region", "identity", "s3", "dynamodb", "sts", "emr-serverless", "emr", "clock")
-_OF_LAKE = ("bucket", "permissions", "job-roles", "quotas")
+_AWS_CHECKS = ("credentials", "region", "identity", "s3", "dynamodb", "sts", "emr-serverless", "emr", "clock")
+_LAKE_CHECKS = ("bucket", "permissions", "job-roles", "quotas")
 
 
 def _on_disk(place: Place) -> list[Check]:
@@ -59,7 +59,7 @@ def _on_disk(place: Place) -> list[Check]:
         Check("project", "pulumi-state", lambda: pulumi_state(place)),
         Check("lake", "state-store", lambda: state_store(place.root)),
         Check("lake", "functions", lambda: packaged_functions(place.root)),
-        *(Check("aws", name, lambda: not_applicable(why)) for name in (*_OF_AWS, *_OF_LAKE)),
+        *(Check("aws", name, lambda: not_applicable(why)) for name in (*_AWS_CHECKS, *_LAKE_CHECKS)),
     ]
 
 
@@ -71,7 +71,7 @@ def _on_aws(place: Place, managed: str) -> list[Check]:
 
     aws, lake, root = of_aws.Aws(), place.lake, place.root
     no_specs = not_applicable("the specs cannot be read")
-    asked = [
+    common = [
         Check("project", "pulumi-state", lambda: pulumi_state(place, partial(_unready_for_state, place, aws))),
         Check("aws", "credentials", lambda: of_aws.credentials(aws)),
         Check("aws", "region", lambda: of_aws.region(aws)),
@@ -82,15 +82,15 @@ def _on_aws(place: Place, managed: str) -> list[Check]:
     ]
     if not place.is_on_s3:
         off = not_applicable("the root is not on S3" if root else "the root is unknown")
-        of_lakes = ("dynamodb", "emr-serverless", "emr", *_OF_LAKE)
+        lake_checks = ("dynamodb", "emr-serverless", "emr", *_LAKE_CHECKS)
         return [
-            *asked,
+            *common,
             Check("lake", "state-store", lambda: state_store(root)),
             Check("lake", "functions", lambda: packaged_functions(root)),
-            *(Check("aws", name, lambda: off) for name in of_lakes),
+            *(Check("aws", name, lambda: off) for name in lake_checks),
         ]
     return [
-        *asked,
+        *common,
         Check("aws", "dynamodb", lambda: of_aws.endpoint(aws, "dynamodb")),
         *(Check("aws", kind, partial(_cluster_endpoint, aws, lake, kind)) for kind in ("emr-serverless", "emr")),
         Check("aws", "bucket", lambda: of_lake.bucket(aws, root, managed)),

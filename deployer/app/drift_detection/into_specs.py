@@ -128,7 +128,7 @@ def _edit(edits: SpecEdits, item: DriftItem, found: Drift, workspace: Workspace)
     if live is None:
         remedy = "remove its document by hand, or run `up` to restore the declared state"
         raise Uneditable("documents are only removed by hand", where=declared.sources[""], remedy=remedy)
-    if _is_mended(item.change, declared):
+    if _is_edited_already(item.change, declared):
         return
     if isinstance(item.change, c.ColumnChange):
         names = {
@@ -215,7 +215,7 @@ def _properties(change: c.Change, live: TableSpec) -> dict[str, Any] | None:
             return None
 
 
-def _is_mended(change: c.Change, declared: TableSpec) -> bool:
+def _is_edited_already(change: c.Change, declared: TableSpec) -> bool:
     """Returns whether the specs already lack what is gone from the live table, because they were edited by hand."""
     match change:
         case c.DropIndex(index=index):

@@ -30,8 +30,8 @@ def looked_up(
     tables = {table.table_id: table for table in live.tables.values()}
     found: list[ResourcePlan] = []
     lost: list[Unreadable] = []
-    tell = on_progress if plan.changes else no_progress
-    for resource in counted(plan.resources, len(plan.resources), "checking the changes", "resources", tell):
+    report = on_progress if plan.changes else no_progress
+    for resource in counted(plan.resources, len(plan.resources), "checking the changes", "resources", report):
         table = tables.get(resource.table_id) if resource.changes and resource.table_id else None
         if table is None:
             found.append(resource)

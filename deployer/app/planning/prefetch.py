@@ -35,8 +35,10 @@ from deployer.specs.values.root import resolve_root
 #: Classes with many instances. Unpickling them by their constructor takes half the time of the default of dataclasses.
 _MANY = (Column, LiveTable, Storage, TableSpec, TableStatistics)
 
-_HOW_FAR = struct.Struct("QQ")  #: in shared memory: how many tables the second process has read, and how many there are
-_LOOKS = 0.1  #: seconds between two reads of that, while this process waits
+_PROGRESS = struct.Struct(
+    "QQ"
+)  #: in shared memory: how many tables the second process has read, and how many there are
+_PROGRESS_SECONDS = 0.1  #: seconds between two reads of that, while this process waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +69,16 @@ def reading_ahead(workspace: Workspace) -> Iterator[Received]:
     if not workspace.project.backend_url.startswith("file://") or not _may_fork():
         yield nothing_ahead
         return
-    how_far = mmap.mmap(-1, _HOW_FAR.size)
+    progress = mmap.mmap(-1, _PROGRESS.size)
     receiver, sender = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(receiver)
-        _send(workspace, sender, how_far)
+        _send(workspace, sender, progress)
     os.close(sender)
     with os.fdopen(receiver, "rb") as pipe:
         try:
-            yield lambda on_progress=no_progress: _received(pipe, how_far, on_progress)
+            yield lambda on_progress=no_progress: _received(pipe, progress, on_progress)
         finally:
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
@@ -94,10 +96,10 @@ def _may_fork() -> bool:
         return False
 
 
-def _received(pipe: io.BufferedReader, how_far: mmap.mmap, on_progress: OnProgress) -> Prefetched | None:
+def _received(pipe: io.BufferedReader, progress: mmap.mmap, on_progress: OnProgress) -> Prefetched | None:
     """Returns what the second process sent. That process is a fork of this one, so its pickles can be trusted."""
-    while on_progress is not no_progress and not select.select([pipe], [], [], _LOOKS)[0]:
-        done, total = _HOW_FAR.unpack_from(how_far)
+    while on_progress is not no_progress and not select.select([pipe], [], [], _PROGRESS_SECONDS)[0]:
+        done, total = _PROGRESS.unpack_from(progress)
         on_progress(Progress("reading live state", done, total or None, "tables" if total else ""))
     try:
         found = pickle.load(pipe)  # noqa: S301
@@ -106,7 +108,7 @@ def _received(pipe: io.BufferedReader, how_far: mmap.mmap, on_progress: OnProgre
     return found if isinstance(found, Prefetched) else None
 
 
-def _send(workspace: Workspace, sender: int, how_far: mmap.mmap) -> None:
+def _send(workspace: Workspace, sender: int, progress: mmap.mmap) -> None:
     """Runs the second process: it prints nothing, leaves no files and never returns."""
     try:
         for stop in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
@@ -115,7 +117,7 @@ def _send(workspace: Workspace, sender: int, how_far: mmap.mmap) -> None:
         silence = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silence, 1)
         os.dup2(silence, 2)
-        found = _read(workspace, lambda now: _HOW_FAR.pack_into(how_far, 0, now.done, now.total or 0))
+        found = _read(workspace, lambda now: _PROGRESS.pack_into(progress, 0, now.done, now.total or 0))
         if found is not None:
             with os.fdopen(sender, "wb") as pipe:
                 pipe.write(_pickled(found))

@@ -38,7 +38,7 @@ class Comparison:
     targets: tuple[str, ...] = ()
 
 
-def plan_against(asked: Comparison, allow_destroy: Collection[str], reporter: Reporter) -> tuple[Workspace, Plan]:
+def plan_against(comparison: Comparison, allow_destroy: Collection[str], reporter: Reporter) -> tuple[Workspace, Plan]:
     """Returns the changes from the specs at the ref to those in the work tree, of the same stack; sizes are unknown.
 
     Without `--specs`, each side uses the specs that its own configuration names. Where the project did not exist at the
@@ -47,25 +47,25 @@ def plan_against(asked: Comparison, allow_destroy: Collection[str], reporter: Re
     outside of the project, and the project at the ref is the one at the user's location, whatever the branch has put
     there. Raises InvalidSpecs with positions `REF:file` when the specs at the ref are not valid.
     """
-    workspace = open_workspace(asked.project, asked.stack, asked.specs, confined=True)
+    workspace = open_workspace(comparison.project, comparison.stack, comparison.specs, confined=True)
     repository = find_repository(workspace.dir)
-    commit = repository.resolve(asked.ref)
-    specs = _specs_inside(workspace, repository, asked.specs) if asked.specs is not None else None
-    _require_same_project(repository, commit, workspace.dir, asked)
+    commit = repository.resolve(comparison.ref)
+    specs = _specs_inside(workspace, repository, comparison.specs) if comparison.specs is not None else None
+    _require_same_project(repository, commit, workspace.dir, comparison)
     lake = workspace.lake()
     with temporary_folder("against") as folder:
         project = folder.resolve() / "project"
         project.mkdir()
         extract_specs(repository, commit, workspace.dir, project)
-        before = _lake_before(repository, commit, project, workspace, asked.ref, specs)
+        before = _lake_before(repository, commit, project, workspace, comparison.ref, specs)
         live = _as_live(before, workspace.owner) if before else LiveLake(None)
         plan = make_plan(
             lake.instance.name, build_graph(lake), live, owner=workspace.owner, allow_destroy=allow_destroy
         )
-        if asked.targets:
-            plan = _of_targets(plan, asked.targets, lake, live)
+        if comparison.targets:
+            plan = _of_targets(plan, comparison.targets, lake, live)
         check_addresses("--allow-destroy", allow_destroy, plan)
-        judged = judged_at_ref(workspace, plan, lake, live, project, asked.ref, reporter)
+        judged = judged_at_ref(workspace, plan, lake, live, project, comparison.ref, reporter)
         return workspace, with_cost(workspace, judged, lake, live)
 
 
@@ -105,14 +105,14 @@ def _specs_inside(workspace: Workspace, repository: Repository, specs: Path) -> 
     return workspace.specs
 
 
-def _require_same_project(repository: Repository, commit: str, project: Path, asked: Comparison) -> None:
+def _require_same_project(repository: Repository, commit: str, project: Path, comparison: Comparison) -> None:
     """Raises InvalidInput when files of the branch decide which project is compared.
 
     A link instead of the project's folder, or another `Pulumi.yaml` nearer to the user's location, would make deployer
     compare another project, and would hide everything that the branch changes in this one.
     """
-    if asked.project is not None:
-        named = Path(os.path.normpath(Path.cwd() / asked.project))
+    if comparison.project is not None:
+        named = Path(os.path.normpath(Path.cwd() / comparison.project))
         for place in (named, *named.parents):
             if place.is_symlink() and place.parent.resolve().is_relative_to(repository.top):
                 raise _linked(place)
@@ -120,19 +120,19 @@ def _require_same_project(repository: Repository, commit: str, project: Path, as
     for folder in before:
         if os.path.realpath(folder) != str(folder):
             raise _linked(folder)
-    start = project if asked.project is not None else Path.cwd()
-    above = (start,) if asked.project is not None else (start, *start.parents)
+    start = project if comparison.project is not None else Path.cwd()
+    above = (start,) if comparison.project is not None else (start, *start.parents)
     found = next((folder for folder in above if folder in before), None)
     gone = [folder for folder in before if not (folder / "Pulumi.yaml").is_file()]
     if found is None and gone:
         raise InvalidInput(
-            f"{asked.ref} has no project here, and this branch removes or moves the project {gone[0]}",
+            f"{comparison.ref} has no project here, and this branch removes or moves the project {gone[0]}",
             where=project,
             remedy="move a project in a change of its own, which is compared by hand",
         )
     if found is not None and found != project:
         raise InvalidInput(
-            f"the project here is {found} at {asked.ref}, and {project} in this branch",
+            f"the project here is {found} at {comparison.ref}, and {project} in this branch",
             where=start,
             remedy="name the project: --project FOLDER",
         )

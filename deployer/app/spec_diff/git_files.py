@@ -110,8 +110,8 @@ def _is_forbidden(part: str) -> bool:
 
 def _blobs(repository: Repository, files: Sequence[_Entry]) -> list[bytes]:
     """Returns the contents of files, which one process of Git reads."""
-    asked = "".join(f"{file.blob}\n" for file in files).encode()
-    answer = repository.read("cat-file", "--batch", otherwise="the commit's files cannot be read", given=asked)
+    blobs = "".join(f"{file.blob}\n" for file in files).encode()
+    answer = repository.read("cat-file", "--batch", otherwise="the commit's files cannot be read", given=blobs)
     found, at = [], 0
     for _ in files:
         end = answer.index(b"\n", at)

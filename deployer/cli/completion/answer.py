@@ -21,11 +21,11 @@ def answer(environ: Mapping[str, str]) -> int | None:
 
     Nothing is printed where names cannot be read, because a shell cannot show errors.
     """
-    asked = environ.get(VARIABLE, "")
-    shell = asked.removeprefix("complete_")
-    if shell == asked or shell not in ("bash", "zsh", "fish", "powershell", "pwsh"):
+    requested = environ.get(VARIABLE, "")
+    shell = requested.removeprefix("complete_")
+    if shell == requested or shell not in ("bash", "zsh", "fish", "powershell", "pwsh"):
         return None
-    words, incomplete = _typed(shell, environ)
+    words, incomplete = _words_of(shell, environ)
     place = place_of(grammar(), words, incomplete)
     if place is None:
         return None
@@ -34,11 +34,11 @@ def answer(environ: Mapping[str, str]) -> int | None:
         names = [f"{place.before}{name}" for name in _names(place) if name.startswith(place.part)]
     if shell == "fish" and environ.get("_TYPER_COMPLETE_FISH_ACTION") == "is-args":
         return 0 if names else 1
-    sys.stdout.write(_formed(shell, names))
+    sys.stdout.write(_format_names(shell, names))
     return 0
 
 
-def _typed(shell: str, environ: Mapping[str, str]) -> tuple[list[str], str]:
+def _words_of(shell: str, environ: Mapping[str, str]) -> tuple[list[str], str]:
     """Returns the complete words before the incomplete one, without the program's name, and the incomplete word."""
     if shell == "bash":
         words, at = _split(environ.get("COMP_WORDS", "")), int(environ.get("COMP_CWORD") or 0)
@@ -94,7 +94,7 @@ def _names(place: Place) -> Iterable[str]:
             return found.columns
 
 
-def _formed(shell: str, names: list[str]) -> str:
+def _format_names(shell: str, names: list[str]) -> str:
     """Returns the names in the form that Typer's script for the shell reads."""
     match shell:
         case "bash":

@@ -33,7 +33,7 @@ _QUIET = ("same", "refresh")
 
 class StepView:
     """A callback for the engine's events. On a terminal it draws; elsewhere it prints a line for each step. With
-    `as_json` it prints a JSON document a line on stderr: `started`, `progress`, `finished`, `failed` and `message`,
+    `as_json` it prints one JSON document per line on stderr: `started`, `progress`, `finished`, `failed` and `message`,
     each with its address."""
 
     def __init__(self, *, as_json: bool, clock: Callable[[], float] = monotonic) -> None:

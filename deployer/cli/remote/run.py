@@ -76,7 +76,7 @@ def follow_run(
     """Follows a run until its job ends; returns the job's result. `again` is the command that continues to follow it.
     Raises as `run_on` does."""
     run_name = cluster.describe_run(started.run_id)
-    asked = False
+    cancelled = False
     while True:
         try:
             with Meter(as_json=as_json) as meter:
@@ -84,12 +84,12 @@ def follow_run(
                 watcher = _watcher(meter, started.title, run_name)
                 return follow_to_end(cluster, root, started.run_id, started.key, watcher, Clock())
         except KeyboardInterrupt:
-            if asked or (wanted := _wants_to_cancel(run_name)) is None:
+            if cancelled or (wanted := _wants_to_cancel(run_name)) is None:
                 raise Interrupted("the run continues", where=run_name, remedy=f"follow it: {again}") from None
             if wanted:
                 ask_to_end(root, started.key)
                 cluster.cancel(started.run_id)
-                asked = True
+                cancelled = True
                 note("the run was asked to end; Ctrl-C stops waiting for it")
         except CallFailed as failure:
             raise run_continues(failure, run_name, f"follow it: {again}") from failure

@@ -34,24 +34,24 @@ class RemoteRunRequest:
 
 
 def run_service_on(
-    cluster: Cluster, workspace: Workspace, lake: Lake, asked: RemoteRunRequest, *, as_json: bool, detach: bool
+    cluster: Cluster, workspace: Workspace, lake: Lake, request: RemoteRunRequest, *, as_json: bool, detach: bool
 ) -> int:
     """Runs the service on the cluster, and shows the outcome like a run on this machine."""
     root = workspace.root(lake)
     with closing(open_store(root)) as store:  # problems of the table are reported before the cluster causes costs
-        table = read_entry(store, root, find_entry(store.instance().tables.values(), asked.table))
+        table = read_entry(store, root, find_entry(store.instance().tables.values(), request.table))
         name = table.entry.full_name
-        if asked.service == "BACKFILL":
-            require_runnable(table, cluster, asked.options, workspace.values)
+        if request.service == "BACKFILL":
+            require_runnable(table, cluster, request.options, workspace.values)
     job = service_job(
         root,
         lake.instance.name,
         name,
-        asked.service,
+        request.service,
         cluster=cluster.name,
-        options=asked.options,
-        engine=asked.engine,
-        job_id=asked.job_id,
+        options=request.options,
+        engine=request.engine,
+        job_id=request.job_id,
     )
     result = run_on(cluster, workspace, lake, job, as_json=as_json, detach=detach)
     return 0 if result is None else show(result, as_json=as_json)

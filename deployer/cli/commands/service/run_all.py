@@ -57,7 +57,7 @@ def run_all(
     for name, why in unreadable.items():
         note(f"{name} is left out, since it cannot be read: {why}")
     if dry_run:
-        _tell_planned(planned, kind, unreadable, as_json=as_json)
+        _print_planned(planned, kind, unreadable, as_json=as_json)
         return 0
     found: list[dict[str, Any]] = []
     code = 0
@@ -132,7 +132,7 @@ def _planned(
         yield Planned(name, kind, "the table has it", where, RunRequest(cluster=where))
 
 
-def _tell_planned(
+def _print_planned(
     planned: list[Planned], kind: ServiceKind | None, unreadable: Mapping[str, str], *, as_json: bool
 ) -> None:
     if as_json:
