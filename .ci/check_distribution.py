@@ -1,8 +1,8 @@
 """Builds the sdist and the wheel, installs the wheel into an empty environment, and uses it there.
 
-`make distribution` runs it. Three things have to hold. The wheel has every file of the packages that Git has, and no
-other. The wheel that is built from the sdist has the same files with the same contents. With nothing but the wheel and
-its dependencies, a new project is made, applied, loaded and queried.
+`make distribution` runs it. It checks three conditions. The wheel has exactly the files of the packages that Git has.
+The wheel that is built from the sdist has the same files with the same contents. With only the wheel and its
+dependencies, a new project can be created, applied, loaded and queried.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def main() -> None:
 
 
 def build(folder: Path) -> Path:
-    """The wheel of the files that Git has. Raises SystemExit where it lacks a file or differs from the sdist's."""
+    """Builds the wheel from the files that Git has; returns its path. Raises SystemExit where the wheel lacks a file or
+    differs from the wheel of the sdist."""
     source, names = folder / "source", git_files()
     for name in names:
         (source / name).parent.mkdir(parents=True, exist_ok=True)
@@ -56,13 +57,13 @@ def git_files() -> list[str]:
 
 
 def contents(wheel: Path) -> dict[str, int]:
-    """The files of a wheel and their checksums, without the record, which follows from them."""
+    """Returns the files of a wheel and their checksums, without the file RECORD, which follows from them."""
     with zipfile.ZipFile(wheel) as archive:
         return {each.filename: each.CRC for each in archive.infolist() if not each.filename.endswith("/RECORD")}
 
 
 def install(wheel: Path, environment: Path) -> Path:
-    """A new environment with the wheel and its dependencies; its Python."""
+    """Installs the wheel and its dependencies into a new environment; returns its Python."""
     run(*UV, "venv", "--quiet", "--python", sys.executable, str(environment))
     python = environment / "bin" / "python"
     constraints = str(REPOSITORY / "constraints.txt")
@@ -71,7 +72,7 @@ def install(wheel: Path, environment: Path) -> Path:
 
 
 def use(python: Path, folder: Path) -> None:
-    """Makes a lake in `folder`, with a home and an environment that have nothing of the repository."""
+    """Creates and uses a lake in `folder`, with a home and an environment that have nothing of the repository."""
     project = folder / "lake"
     folder.mkdir()
     environment = {"PATH": os.defpath, "HOME": str(folder), "LANG": "C.UTF-8"}

@@ -1,4 +1,4 @@
-"""Writes the diagrams of docs/concepts.md: `python .ci/diagrams.py`. They are SVG, and load nothing from elsewhere."""
+"""Writes the diagrams of docs/concepts.md: `python .ci/diagrams.py`. They are SVG files without external resources."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from html import escape
 from pathlib import Path
 
 IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
-WIDTH, HEIGHT, GAP_X, GAP_Y, MARGIN = 170, 62, 60, 46, 20  #: of a box and of what is between boxes, in pixels
+#: pixels: the size of a box, the gaps between boxes, and the margin
+WIDTH, HEIGHT, GAP_X, GAP_Y, MARGIN = 170, 62, 60, 46, 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,8 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Diagram:
-    """Boxes by a short name, arrows as `from to label`, and what the picture says for those who do not see it."""
+    """Boxes by a short name, arrows as `from to label`, and a description of the picture for people who cannot see
+    it."""
 
     title: str
     description: str
@@ -185,7 +187,7 @@ def _box(box: Box) -> Iterator[str]:
 
 
 def _arrow(boxes: Mapping[str, Box], start: str, end: str, label: str) -> Iterator[str]:
-    """Yields a line from the side of one box to that of the other, and its label in the middle."""
+    """Yields a line from the edge of one box to the edge of the other, with its label in the middle."""
     (x0, y0), (x1, y1) = _corner(boxes[start]), _corner(boxes[end])
     if boxes[start].row == boxes[end].row:
         right = x1 > x0

@@ -2,10 +2,11 @@
 
     python .ci/install.py [--compile-bytecode] REQUIREMENT…
 
-A requirement that begins with `.` is the project itself, such as `.[dev]`. uv installs them: it downloads several
-packages at a time, builds PySpark meanwhile, and shows what it does. uv does not read pip's settings, so it gets those
-that say where packages come from. pip itself is one of the packages, because `deployer package` runs it; an environment
-that has none yet gets uv by the pip of the Python that made it, which is quicker than to set pip up first.
+A requirement that begins with `.` is the project itself, such as `.[dev]`. uv installs the packages: it downloads
+several at a time, builds PySpark meanwhile, and shows its progress. uv does not read pip's settings, so it receives the
+settings for the sources of packages. pip itself is one of the packages, because `deployer package` runs it. In an
+environment without pip, the pip of the Python that made the environment installs uv, which is faster than setting up
+pip first.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-#: Settings of pip, and the variables by which uv takes them.
+#: Settings of pip, and the variables with the same meaning for uv.
 SETTINGS = {
     "index-url": "UV_DEFAULT_INDEX",
     "extra-index-url": "UV_INDEX",
@@ -28,7 +29,8 @@ SETTINGS = {
     "cert": "SSL_CERT_FILE",
     "default-timeout": "UV_HTTP_TIMEOUT",
 }
-#: Settings of setuptools for packages that are built here. PySpark is one: 430 MB of jars, compressed already.
+#: Settings of setuptools for packages that are built here. One of them is PySpark: 430 MB of jars, which are compressed
+#: already.
 BUILDS = Path(__file__).resolve().with_name("builds.cfg")
 _HAS_PIP = "import pip, sys; sys.exit(int(pip.__version__.split('.')[0]) < 23)"
 
@@ -52,7 +54,8 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def pip_command() -> Sequence[str]:
-    """A pip that installs into this environment: its own, that of the Python that made it, or else one set up now."""
+    """Returns the command of a pip that installs into this environment: its own pip, that of the Python that made the
+    environment, or one that is set up now."""
     own = (sys.executable, "-m", "pip")
     if importlib.util.find_spec("pip"):
         return own
@@ -65,7 +68,7 @@ def pip_command() -> Sequence[str]:
 
 
 def uninstall_former_name(pip: Sequence[str]) -> None:
-    """The distribution was called `deployer` before."""
+    """Uninstalls the distribution `deployer`, which is the former name of this one."""
     try:
         distribution("deployer")
     except PackageNotFoundError:
@@ -74,13 +77,15 @@ def uninstall_former_name(pip: Sequence[str]) -> None:
 
 
 def pip_settings(pip: Sequence[str]) -> str:
-    """The lines of `pip config list`, such as `global.index-url='…'`; those of PIP_ variables begin with `:env:`."""
+    """Returns the lines of `pip config list`, such as `global.index-url='…'`; those of PIP_ variables begin with
+    `:env:`."""
     ended = subprocess.run([*pip, "config", "list"], capture_output=True, text=True, check=True)
     return ended.stdout
 
 
 def uv_settings(listed: str) -> Mapping[str, str]:
-    """The variables for uv. A PIP_ variable goes before the section of a command, and that one before `global`."""
+    """Returns the variables for uv. A PIP_ variable takes precedence over the section of a command, and that section
+    over `global`."""
     found: dict[str, tuple[int, str]] = {}
     for line in listed.splitlines():
         key, _, value = line.partition("=")

@@ -1,6 +1,7 @@
 """Writes deployer/compute/lock/: the packages that deployer needs, pinned as in constraints.txt, with their SHA-256.
 
-`make lock` runs it. uv asks the package index for the files of each version; the index's address is in no file.
+`make lock` runs it. uv asks the package index for the files of each version. No written file contains the index's
+address.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 FOLDER = REPOSITORY / "deployer" / "compute" / "lock"
 PYTHONS = ("3.11", "3.12", "3.13")
 MACHINES = ("x86_64", "aarch64", "arm64", "universal2", "intel")
-#: PySpark is on the index as source only. pip builds it by setuptools, which has to be pinned as well.
+#: The index has only the source of PySpark. pip builds it with setuptools, which is pinned too.
 FROM_SOURCE = {"pyspark"}
 BUILD = "setuptools\n"
 
@@ -37,11 +38,11 @@ def main() -> None:
 
 
 def resolved(*options: str, given: str = "") -> list[Package]:
-    """The packages of pyproject.toml, or of `given`, for all platforms, in the order of their names."""
+    """Returns the packages of pyproject.toml, or of `given`, for all platforms, in the order of their names."""
     with tempfile.TemporaryDirectory() as folder:
-        asked, lock = Path(folder, "requirements.in"), Path(folder, "pylock.toml")
-        asked.write_text(given, encoding="utf-8")
-        source = asked if given else REPOSITORY / "pyproject.toml"
+        requirements, lock = Path(folder, "requirements.in"), Path(folder, "pylock.toml")
+        requirements.write_text(given, encoding="utf-8")
+        source = requirements if given else REPOSITORY / "pyproject.toml"
         command = [
             *(sys.executable, "-m", "uv", "pip", "compile", str(source), *options, "--quiet", "--universal"),
             *("--python-version", PYTHONS[0], "--constraint", str(REPOSITORY / "constraints.txt")),
@@ -58,7 +59,7 @@ def write(name: str, packages: Iterable[Package]) -> None:
 
 
 def requirement(package: Package) -> Iterator[str]:
-    """A requirement as pip reads it, a line for each hash."""
+    """Yields the lines of a requirement in pip's form, with a line for each hash."""
     files = package.get("wheels", []) if package["name"] not in FROM_SOURCE else [package["sdist"]]
     hashes = sorted(
         {each["hashes"]["sha256"] for each in files if package["name"] in FROM_SOURCE or runs_here(file_name(each))}
@@ -75,7 +76,8 @@ def file_name(file: Mapping[str, Any]) -> str:
 
 
 def is_needed(package: Package) -> bool:
-    """Whether some CPython on Linux or macOS needs it. Raises SystemExit for one that only some of them need."""
+    """Returns whether CPython on Linux or macOS needs the package. Raises SystemExit for a package that only some of
+    these platforms need."""
     marker = Marker(package["marker"]) if "marker" in package else None
     if marker is None:
         return True
@@ -102,7 +104,7 @@ def environments() -> Iterator[Mapping[str, str]]:
 
 
 def runs_here(wheel: str) -> bool:
-    """Whether the wheel is for a CPython that deployer supports, on Linux or macOS."""
+    """Returns whether the wheel is for a CPython that deployer supports, on Linux or macOS."""
     return any(_python_fits(tag) and _platform_fits(tag.platform) for tag in parse_wheel_filename(wheel)[3])
 
 

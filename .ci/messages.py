@@ -46,7 +46,7 @@ def _docstrings(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
 
 
 def _strings(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
-    """Yields each text with at least two words that is not a docstring, once, by where it stands."""
+    """Yields each text with at least two words that is not a docstring, with its line and kind."""
     kinds: dict[int, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
@@ -83,7 +83,7 @@ def _mark(node: ast.expr, kind: str, kinds: dict[int, str]) -> None:
 
 
 def _text(node: ast.AST) -> str | None:
-    """Returns the text of a literal, with `{…}` for what varies."""
+    """Returns the text of a literal, with `{…}` for the variable parts."""
     match node:
         case ast.Constant(value=str(text)):
             return text

@@ -1,7 +1,8 @@
 """Runs tests with another release of PySpark: `python .ci/older_pyspark.py VERSION [PYTEST'S ARGUMENTS…]`.
 
-An environment below build/ has that release alone, and all else from the environment of this Python: a line in a .pth
-file names it. So it takes as long to make as PySpark's source to download, and changes nothing of this one.
+An environment below build/ has only that release. It gets all other packages from the environment of this Python, which
+a line in a .pth file names. So making it takes only the time to download PySpark's source, and leaves this environment
+unchanged.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def main(version: str, arguments: Sequence[str]) -> int:
 
 
 def environment(version: str) -> Path:
-    """The Python of the environment, which is made unless a former call has finished it."""
+    """Returns the Python of the environment, which is made unless an earlier call completed it."""
     folder = REPOSITORY / "build" / f"pyspark-{version}"
     python, ready = folder / "bin" / "python", folder / ".ready"
     if ready.exists():

@@ -16,7 +16,7 @@ _DEFINITIONS = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """A page: a module, and its public names. No names means those of `__all__`."""
+    """A page about a module with its public names. Without names, the page has those of `__all__`."""
 
     name: str
     names: Sequence[str] = ()
@@ -105,7 +105,7 @@ def _signature(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
 
 
 def _lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
-    """Yields a signature: on one line where it has at most 100 characters, else with a line for each parameter."""
+    """Yields a signature: on one line if it has at most 100 characters, otherwise with a line for each parameter."""
     yield from (f"@{ast.unparse(each)}" for each in node.decorator_list if ast.unparse(each) != "overload")
     start = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
     end = f") -> {ast.unparse(node.returns)}" if node.returns else ")"
@@ -164,7 +164,8 @@ def _comment_before(path: Path, node: ast.stmt) -> str:
 
 
 def _definition(module: str, name: str) -> tuple[Path, ast.stmt]:
-    """Returns where a name that a module offers is defined. Follows imports. Raises LookupError when it is nowhere."""
+    """Returns the file and the statement that define a name of a module; it follows imports. Raises LookupError for a
+    name without a definition."""
     for node in ast.walk(_tree(module)):
         match node:
             case ast.ImportFrom(module=str(origin), level=0) if origin.startswith("deployer"):
@@ -181,7 +182,7 @@ def _definition(module: str, name: str) -> tuple[Path, ast.stmt]:
                 found.append(statement)
     if not found:
         raise LookupError(f"{module} does not define {name}")
-    return _path(module), found[-1]  # behind the overloads
+    return _path(module), found[-1]  # the last one, after the overloads
 
 
 @cache

@@ -1,7 +1,7 @@
 """Prints the oldest and the newest Python of this machine that the project supports, one path a line.
 
-It looks on PATH and in pyenv's folder, and takes the versions that the classifiers of pyproject.toml name. It prints
-one path where there is one version only.
+It searches PATH and pyenv's folder for the versions that the classifiers of pyproject.toml name. It prints only one
+path if there is only one version.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def main() -> None:
 
 
 def supported() -> set[Version]:
-    """The versions that the project promises to support, such as (3, 11)."""
+    """Returns the versions that the project supports, such as (3, 11)."""
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     matches = (_CLASSIFIER.fullmatch(each) for each in project["classifiers"])
     return {(int(match[1]), int(match[2])) for match in matches if match}
 
 
 def pythons(folders: Iterable[str]) -> dict[Version, Path]:
-    """A program for each version that is in the folders and supported. Environments are left out."""
+    """Returns a program for each supported version in the folders, without those of environments."""
     wanted, found = supported(), dict[Version, Path]()
     for folder in folders:
         for path in sorted(Path(folder).glob("python3*")) if folder else ():
@@ -48,7 +48,7 @@ def pythons(folders: Iterable[str]) -> dict[Version, Path]:
 
 
 def version_of(program: Path) -> Version | None:
-    """The version, or None for a program that does not start or cannot make environments."""
+    """Returns the version; None for a program that does not start or cannot make environments."""
     try:
         ended = subprocess.run([program, "-c", _VERSION], capture_output=True, text=True, check=False, timeout=60)
     except (OSError, subprocess.TimeoutExpired):

@@ -1,6 +1,7 @@
-"""Writes the generated pages of docs/: the commands, the specs, the errors and the Python API. `make reference`.
+"""Writes the generated pages of docs/: the commands, the specs, the errors and the Python API. `make reference` runs
+it.
 
-A test compares the pages with what this script would write.
+A test compares the pages with the output of this script.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from deployer.app.operations.explain import errors_page  # noqa: E402
 from deployer.cli import reference as commands  # noqa: E402
 from deployer.specs.reference import document as specs  # noqa: E402
 
-FOLDERS = ("commands", "python", "spec")  #: of docs/, with generated pages only
+FOLDERS = ("commands", "python", "spec")  #: folders of docs/ with generated pages only
 
 
 def pages() -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""Writes docs/images/demo.svg and report.png: the terminal of the demo of docs/index.md, and a report of its lake.
+"""Writes docs/images/demo.svg and report.png: the terminal of the demo in docs/index.md, and a report of its lake.
 
 `python .ci/screenshots.py` in the environment of `make test` runs the demo in a temporary folder. The picture of the
 report needs Chromium on PATH. A test checks that the picture of the terminal has the page's commands.
@@ -27,14 +27,14 @@ from tests.docs.tutorial import Command, Edit, Reader, steps_of  # noqa: E402 --
 PAGE = REPOSITORY / "docs" / "index.md"
 IMAGES = REPOSITORY / "docs" / "images"
 WIDTH = 110  #: columns of the terminal
-LINES = 14  #: of a command's output; what is longer is cut and marked
-#: rich's picture without its fonts, which a reader would load from elsewhere, and without its address
+LINES = 14  #: lines of a command's output; longer output is cut and marked
+#: rich's picture without its fonts, which a viewer would load from the network, and without its address
 FORMAT = re.sub(r"@font-face \{\{.*?\}\}|<!--.*?-->", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
 
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-REPORT_SIZE = (1200, 1400)  #: of the report's picture, in pixels
-#: The table of the report has services and more than one version.
+REPORT_SIZE = (1200, 1400)  #: pixels of the report's picture
+#: Commands before the report: with them, its table has services and several versions.
 BEFORE_REPORT = (
     "printf 'services: {compact: {trigger: {commits: 3}}, clean: {}}\\n' >> specs/trips.yaml",
     "deployer up --yes",
@@ -45,7 +45,8 @@ BEFORE_REPORT = (
 
 
 def demo(folder: Path) -> tuple[Text, Reader]:
-    """Returns what a terminal shows of the demo, and its reader. Raises SystemExit when a command of it fails."""
+    """Returns the terminal's text of the demo, and the demo's reader. Raises SystemExit when a command of the demo
+    fails."""
     home = folder / "home"
     home.mkdir()
     environment = {
@@ -75,7 +76,7 @@ def _cut(output: str) -> str:
 
 
 def picture_report(reader: Reader) -> None:
-    """Writes the top of the report of the demo's lake as PNG. Raises SystemExit when a command fails."""
+    """Writes the top of the report of the demo's lake as a PNG file. Raises SystemExit when a command fails."""
     browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     if browser is None:
         raise SystemExit(f"install Chromium for the picture of the report; none of {', '.join(BROWSERS)} is on PATH")

@@ -1,4 +1,4 @@
-"""The job that computes a column of a table: in its driver where there are few rows, else with Spark.
+"""The job that computes a column of a table: few rows in its driver, many rows with Spark.
 
 As a Spark application: `spark-submit spark_jobs/backfill.py --root ROOT --table DATABASE.NAME --column NAME [options]`;
 it then uses the session that spark-submit made.
@@ -30,7 +30,7 @@ from spark_jobs.program import run_program
 def arguments_of(
     root: str, table: str, request: BackfillRequest, trusted: TrustedFunctions, job_id: str, cluster: str
 ) -> tuple[str, ...]:
-    """Returns the command line by which `main` does the backfill on the cluster of that name."""
+    """Returns the command line with which `main` does the backfill on the cluster of that name."""
     options = {
         "--root": root,
         "--table": table,
@@ -56,8 +56,7 @@ def arguments_of(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line of the job; prints its result as JSON, or an error message, and returns the exit
-    code."""
+    """Runs the command line of the job. Prints its result as JSON, or an error message; returns the exit code."""
     parser = argparse.ArgumentParser(prog="backfill", description="Compute a column of a table.")
     parser.add_argument("--root", required=True, help="the instance's root")
     parser.add_argument("--table", required=True, help="database.name")

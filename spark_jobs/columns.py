@@ -1,4 +1,4 @@
-"""The job that loads columns of files into a table: in its driver where they are small, else with Spark.
+"""The job that loads columns of files into a table: small files in its driver, large ones with Spark.
 
 As a Spark application: `spark-submit spark_jobs/columns.py --root ROOT --table DATABASE.NAME [options] SOURCE…`; it
 then uses the session that spark-submit made.
@@ -24,7 +24,7 @@ from spark_jobs.program import run_program
 
 
 def arguments_of(root: str, table: str, request: LoadRequest, job_id: str) -> tuple[str, ...]:
-    """Returns the command line by which `main` does the load."""
+    """Returns the command line with which `main` does the load."""
     sizes = request.checkpoints
     options = {
         "--root": root,
@@ -51,8 +51,7 @@ def arguments_of(root: str, table: str, request: LoadRequest, job_id: str) -> tu
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line of the job; prints its result as JSON, or an error message, and returns the exit
-    code."""
+    """Runs the command line of the job. Prints its result as JSON, or an error message; returns the exit code."""
     parser = argparse.ArgumentParser(prog="columns", description="Load columns of files into a table.")
     parser.add_argument("--root", required=True, help="the instance's root")
     parser.add_argument("--table", required=True, help="database.name")

@@ -1,7 +1,7 @@
-"""The job that builds an index of a large table in parts, as `deployer up` or a program asks for.
+"""The job that builds an index of a large table in parts, for `deployer up` or a program.
 
-As a Spark application: `spark-submit spark_jobs/index.py --root ROOT --job-id ID`. What it is to do lies below the root
-(see `deployer.compute.running.remote_index`).
+As a Spark application: `spark-submit spark_jobs/index.py --root ROOT --job-id ID`. The description of the work is below
+the root (see `deployer.compute.running.remote_index`).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from spark_jobs.program import run_program
 
 
 def run(root: str, wanted: IndexRequest, on_progress: OnProgress = no_progress) -> Mapping[str, Any]:
-    """Builds the index; gives the table's name, the index's, and whether there were rows enough for it.
+    """Builds the index; returns the names of the table and the index, and whether there were enough rows for it.
 
-    Raises as `build_index` does.
+    Raises NotFound for a table that does not exist any more, and as `build_index` does.
     """
     with closing(open_store(root)) as store, raising_terminated():
         table_id = wanted.table_id
@@ -42,7 +42,7 @@ def run(root: str, wanted: IndexRequest, on_progress: OnProgress = no_progress) 
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line of the job; prints its result as JSON, or an error message, and returns the exit code."""
+    """Runs the command line of the job. Prints its result as JSON, or an error message; returns the exit code."""
     parser = argparse.ArgumentParser(prog="index", description="Build an index of a table in parts.")
     parser.add_argument("--root", required=True, help="the instance's root")
     parser.add_argument("--job-id", required=True, help="id of the job that describes the work")

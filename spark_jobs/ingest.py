@@ -1,4 +1,4 @@
-"""The job that loads files into a table: in this process when they are small, else with Spark.
+"""The job that loads files into a table: small files in this process, large ones with Spark.
 
 As a Spark application: `spark-submit spark_jobs/ingest.py --root ROOT --table DATABASE.NAME [options] FILE…`; it then
 uses the session that spark-submit made.
@@ -52,10 +52,10 @@ def run(
     on_engine: Callable[[str, str], None] = lambda _engine, _reason: None,
     on_note: Callable[[str], None] = lambda _note: None,
 ) -> IngestResult:
-    """Loads into `table` (`database.name`, or the name alone when it is the only one) of the instance at `root`.
+    """Loads files into `table` (`database.name`, or only the name if it is unique) of the instance at `root`.
 
-    `cluster` is asked when the load turns out to need Spark; what it raises ends the load with nothing written.
-    Raises Interrupted, which reports the outcome of the load, for Ctrl-C and SIGTERM.
+    `cluster` is called when the load needs Spark; an exception that it raises ends the load, and nothing is written.
+    Raises Interrupted for Ctrl-C and SIGTERM, with the outcome of the load.
     """
     job_id = request.job_id or uuid.uuid4().hex
 
@@ -72,7 +72,7 @@ def run(
 
 
 def _interrupted(store: StateStore, root: str, entry: TableEntry, job_id: str, stop: BaseException) -> Interrupted:
-    """Returns the error for a load that `stop` ended: whether its rows were loaded, by the table's log and its
+    """Returns the error for a load that `stop` ended. It says whether the rows were loaded, from the table's log and
     dataset."""
     again = f"run it again with --job-id {job_id}"
     try:
@@ -90,7 +90,8 @@ def _interrupted(store: StateStore, root: str, entry: TableEntry, job_id: str, s
 
 
 def load_with_spark(session: SparkSession, plan: LoadPlan, on_progress: OnProgress) -> LoadedFragments:
-    """Runs the load on a session, telling how far it is; cancels it once bad rows refuse it, or when interrupted."""
+    """Runs the load on a session and reports its progress. Cancels the load when bad rows refuse it, or when it is
+    interrupted."""
     load = SparkLoad(session, plan)
     group = f"ingest-{uuid.uuid4().hex[:8]}"
     stopped: list[Interrupted] = []
@@ -117,7 +118,7 @@ def load_with_spark(session: SparkSession, plan: LoadPlan, on_progress: OnProgre
 
 
 def arguments_of(root: str, table: str, request: IngestRequest) -> tuple[str, ...]:
-    """Returns the command line by which `main` loads a request that has a job id."""
+    """Returns the command line with which `main` loads a request that has a job id."""
     options = {
         "--root": root,
         "--table": table,
@@ -161,8 +162,7 @@ def read_options(given: argparse.Namespace) -> ReadOptions:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line of the job; prints its result as JSON, or an error message, and returns the exit
-    code."""
+    """Runs the command line of the job. Prints its result as JSON, or an error message; returns the exit code."""
     parser = argparse.ArgumentParser(prog="ingest", description="Load files into a table.")
     parser.add_argument("--root", required=True, help="the instance's root")
     parser.add_argument("--table", required=True, help="database.name")

@@ -1,4 +1,5 @@
-"""The shared parts of the programs of all jobs: error messages, exit codes, and the status for followers elsewhere."""
+"""The shared parts of the programs of all jobs: error messages, exit codes, and the status for processes that follow
+the job."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ INTERVAL = 5.0  #: seconds between two reports of progress
 def run_program(root: str, key: str | None, work: Callable[[OnProgress], Mapping[str, Any]]) -> int:
     """Does the work, prints its result as JSON or an error message, and returns the exit code.
 
-    With `key`, the name of the attempt, progress and outcome are stored below `root` too. Where the environment limits
-    the job to some minutes, the process ends when they are over. Known secrets are masked.
+    With `key`, the name of the attempt, progress and outcome are also stored below `root`. Where the environment limits
+    the job's minutes, the process ends when they are over. Known secrets are masked.
     """
     with masking.scope(), masked_streams(), _ending_in_time(root, key):
         return _run(root, key, work)
@@ -35,29 +36,32 @@ def run_program(root: str, key: str | None, work: Callable[[OnProgress], Mapping
 def _run(root: str, key: str | None, work: Callable[[OnProgress], Mapping[str, Any]]) -> int:
     try:
         if was_submitted():
-            job_session(LocalCluster)  # YARN ends a driver that has none after 100 s, whether it needs one or not
+            job_session(LocalCluster)  # YARN ends a driver without a session after 100 s, whether or not it needs one
         result = work(_StatusWriter(root, key) if key else no_progress)
     except DeployerError as error:
         sys.stderr.write(f"error: {error}\n")
-        _tell_end(root, key, JobStatus(error=error))
+        _write_outcome(root, key, JobStatus(error=error))
         return error.exit_code
     except KeyboardInterrupt:
         stopped = Interrupted("interrupted: the table is unchanged")
         sys.stderr.write(f"{stopped}\n")
-        _tell_end(root, key, JobStatus(error=stopped))
+        _write_outcome(root, key, JobStatus(error=stopped))
         return stopped.exit_code
     except Exception as failure:
-        # A bug: its trace is for the log, and the status has it as well.
-        _tell_end(root, key, JobStatus(error=DeployerError(f"the job failed: {type(failure).__name__}: {failure}")))
+        # A bug: its traceback is for the log, and the status has its message.
+        _write_outcome(
+            root, key, JobStatus(error=DeployerError(f"the job failed: {type(failure).__name__}: {failure}"))
+        )
         raise
     sys.stdout.write(json.dumps(result) + "\n")
-    _tell_end(root, key, JobStatus(result=result))
+    _write_outcome(root, key, JobStatus(result=result))
     return 0
 
 
 @contextlib.contextmanager
 def _ending_in_time(root: str, key: str | None) -> Iterator[None]:
-    """Ends the process, at whatever it is, when its minutes are over: a commit is done or not done, never half."""
+    """Ends the process in any state when its minutes are over. That is safe, because a commit is done completely or not
+    at all."""
     minutes = float(os.environ.get(MINUTES, 0))
 
     def end() -> None:
@@ -66,7 +70,7 @@ def _ending_in_time(root: str, key: str | None) -> Iterator[None]:
         )
         sys.stderr.write(f"error: {error}\n")
         sys.stderr.flush()
-        _tell_end(root, key, JobStatus(error=error))
+        _write_outcome(root, key, JobStatus(error=error))
         os._exit(error.exit_code)
 
     timer = threading.Timer(minutes * 60, end)
@@ -79,7 +83,7 @@ def _ending_in_time(root: str, key: str | None) -> Iterator[None]:
         timer.cancel()
 
 
-def _tell_end(root: str, key: str | None, status: JobStatus) -> None:
+def _write_outcome(root: str, key: str | None, status: JobStatus) -> None:
     if key is None:
         return
     try:
@@ -89,7 +93,7 @@ def _tell_end(root: str, key: str | None, status: JobStatus) -> None:
 
 
 class _StatusWriter:
-    """Reports progress now and then, and ends the work when its cancellation is requested.
+    """A progress callback that stores progress every few seconds, and ends the work when its cancellation is requested.
 
     Not every cluster ends a job whose run is cancelled: the driver of an EMR step continues without it.
     """

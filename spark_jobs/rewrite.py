@@ -1,7 +1,8 @@
-"""The job that rewrites a table in other keys, split points or another file format, as `deployer up` asks for.
+"""The job that rewrites a table with other keys, split points or another file format, for `deployer up`.
 
-As a Spark application: `spark-submit spark_jobs/rewrite.py --root ROOT --job-id ID`. What it is to do lies below the
-root (see `deployer.compute.running.remote_rewrite`), as a table's declaration may be longer than a command line.
+As a Spark application: `spark-submit spark_jobs/rewrite.py --root ROOT --job-id ID`. The description of the work is
+below the root (see `deployer.compute.running.remote_rewrite`), because a table's declaration may be longer than a
+command line.
 """
 
 from __future__ import annotations
@@ -25,16 +26,18 @@ from spark_jobs.program import run_program
 
 
 def copy_with_spark(plan: LoadPlan, on_progress: OnProgress, cluster: LocalCluster | None = None) -> LoadedFragments:
-    """Runs one round of a rewrite on this process's session, started in the cluster's sizes if there is none."""
+    """Runs one round of a rewrite on this process's session. If there is none, one with the cluster's sizes is
+    started."""
     return load_with_spark(local_session(cluster), plan, on_progress)
 
 
 def run(
     root: str, wanted: RewriteRequest, attempt: str = "", on_progress: OnProgress = no_progress
 ) -> Mapping[str, Any]:
-    """Rewrites the table, or continues where an attempt that is over stopped; gives the dataset that it has then.
+    """Rewrites the table, or continues where an earlier attempt ended; returns the table's name and its dataset
+    afterwards.
 
-    `attempt` names this one for those after it. Raises as `rewrite_table` does.
+    `attempt` names this attempt for later ones. Raises as `rewrite_table` does.
     """
 
     def with_spark(plan: LoadPlan, progress: OnProgress) -> LoadedFragments:
@@ -50,7 +53,7 @@ def run(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line of the job; prints its result as JSON, or an error message, and returns the exit code."""
+    """Runs the command line of the job. Prints its result as JSON, or an error message; returns the exit code."""
     parser = argparse.ArgumentParser(prog="rewrite", description="Rewrite a table as its declaration asks for.")
     parser.add_argument("--root", required=True, help="the instance's root")
     parser.add_argument("--job-id", required=True, help="id of the job that describes the work")

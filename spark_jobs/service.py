@@ -1,4 +1,4 @@
-"""The job that runs a service of a table, as its schedule or a person asks for.
+"""The job that runs a service of a table, for its schedule or for a person.
 
 As a Spark application: `spark-submit spark_jobs/service.py --root ROOT --table DATABASE.NAME --service KIND [options]`.
 """
@@ -30,7 +30,7 @@ from deployer.state.store import StateStore
 from deployer.tables.open_table import find_entry
 from spark_jobs.program import run_program
 
-ON_DEMAND = "on demand"  #: cause of a run
+ON_DEMAND = "on demand"  #: the cause of a run
 
 
 def run_scheduled(
@@ -43,12 +43,13 @@ def run_scheduled(
     sizes: Callable[[], LocalCluster] = LocalCluster,
     on_progress: OnProgress = no_progress,
 ) -> Mapping[str, Any]:
-    """Runs a service of `table` (`database.name`) of the instance at `root`; gives the run's id, its status and why.
+    """Runs a service of `table` (`database.name`) of the instance at `root`; returns the run's id, its status and why.
 
-    `scheduled` is the time of the schedule that asks: each is run once, however often it asks. Nothing is run, and the
-    id is None, while the service is paused or runs already, and by a schedule while the table is offline. `cluster` is
-    the name to record, `sizes` those of a local session. Raises NotFound for a table or service that does not exist,
-    Refused for a service that this release does not run, whose run has FAILED then.
+    `scheduled` is the time of the schedule that starts the run: it is run once for each time, even if started
+    repeatedly. Nothing runs, and the id is None, while the service is paused or already running; a schedule also runs
+    nothing while the table is offline. `cluster` is the name to record, `sizes` are those of a local session. Raises
+    NotFound for a table or service that does not exist, Refused for a service that this release does not run, whose run
+    is then FAILED.
     """
     with closing(open_store(root)) as store:
         table_id = find_entry(store.instance().tables.values(), table).table_id
@@ -64,7 +65,8 @@ def run_scheduled(
 def _due_after(
     root: str, table: str, kind: str, status: str, sizes: Callable[[], LocalCluster], on_progress: OnProgress
 ) -> Mapping[str, Any]:
-    """Runs what is due after a load, as every load does: where no agent runs, nothing else looks at conditions."""
+    """Runs the services that are due after a load, as every load does: without an agent, nothing else checks their
+    conditions."""
     if kind != "INGEST" or status != "SUCCEEDED":
         return {}
     return {"services": [each.as_json() for each in run_due_services(root, table, sizes, on_progress)]}
@@ -73,7 +75,7 @@ def _due_after(
 def _queued(
     store: StateStore, table_id: str, kind: ServiceKind, cluster: str | None, scheduled: str | None
 ) -> Run | str:
-    """Returns a run that is queued; else why there is none."""
+    """Returns the queued run, or why there is none."""
     fail_dead_runs(store, table_id)
     state = store.table(table_id)
     service = find_service(state, kind, f"table {table_id}")
@@ -99,7 +101,7 @@ def _queued(
 
 @contextmanager
 def _ending_unbegun(root: str, table: str, run_id: str | None) -> Iterator[None]:
-    """`ending_unbegun` of the queued run that this job was started for, if it was started for one."""
+    """Wraps a block by `ending_unbegun` of the queued run that this job was started for, if there is one."""
     if run_id is None:
         yield
         return
@@ -110,8 +112,7 @@ def _ending_unbegun(root: str, table: str, run_id: str | None) -> Iterator[None]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line of the job; prints its result as JSON, or an error message, and returns the exit
-    code."""
+    """Runs the command line of the job. Prints its result as JSON, or an error message; returns the exit code."""
     parser = argparse.ArgumentParser(prog="service", description="Run a service of a table.")
     parser.add_argument("--root", required=True, help="the instance's root")
     parser.add_argument("--table", required=True, help="database.name")

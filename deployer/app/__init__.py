@@ -1,6 +1,6 @@
 """The operations of the commands, for programs: `from deployer.app import plan, apply` (docs/python.md).
 
-Each function is loaded at its first use, as are the libraries that it needs.
+Each function, with the libraries that it needs, is loaded at its first use.
 
 `deployer.cli` and `deployer.ui` may import it.
 """

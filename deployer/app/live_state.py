@@ -1,4 +1,4 @@
-"""Live state of a lake for commands that run no engine."""
+"""The live state of a lake, for commands that run no engine."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from deployer.platform.system.progress import OnProgress, no_progress
 
 
 def read_live(root: str, *, to_delete: bool = False, on_progress: OnProgress = no_progress) -> LiveLake:
-    """Returns the lake at `root`; an empty one where there is none yet.
+    """Returns the live state of the lake at `root`; an empty one where there is no lake yet.
 
-    `to_delete`: tables that cannot be read are among the others, as far as they are known.
+    With `to_delete`, tables that cannot be read are listed with the others, with as much as is known of them.
     """
     from deployer.live.reader import read_lake  # it loads Arrow
     from deployer.live.to_delete import as_far_as_known

@@ -1,4 +1,5 @@
-"""Recordings below the sources of a declared dataset that are not registered, from listings: no recording is read."""
+"""Recordings below the sources of a declared dataset that are not registered. Sources are only listed; no recording is
+read."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def new_recordings(root: str, record: DatasetRecord | None, spec: DatasetSpec, project: Path) -> NewRecordings:
-    """Returns what is new; `record` is None for a dataset that does not exist yet. Relative sources are the
-    project's."""
+    """Returns the new recordings. `record` is None for a dataset that does not exist yet. Relative sources are relative
+    to `project`."""
     from deployer.catalog.datasets.declared.recordings import find_recordings  # it loads Arrow and Lance
 
     found = find_recordings(root, record, spec, project)

@@ -1,4 +1,4 @@
-"""The reports of a run while it works: notes, the steps of the engine, and how far long work is."""
+"""The interface that receives the reports of a run: notes, the steps of the engine, and the progress of long work."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ class Reporter(Protocol):
         """Receives a remark for people, which is not part of the result. It may have several lines."""
 
     def steps(self) -> AbstractContextManager[OnEvent]:
-        """Gives a block that lasts as long as the engine applies something, and in it the callback for its events."""
+        """Returns a context manager for the time in which the engine applies something; it yields the callback for
+        events."""
 
     def work(self, title: str) -> AbstractContextManager[OnProgress]:
-        """Gives a block that lasts as long as the work `title`, and in it the callback for its progress."""
+        """Returns a context manager for the time of the work `title`; it yields the callback for its progress."""
 
 
 class SilentReporter:

@@ -20,7 +20,7 @@ SPECS_KEY = NAMESPACE + "specs"
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A project and stack; `specs` is the file or folder of specs, `values` what the stack sets variables to.
+    """A project and stack; `specs` is the file or folder of specs, `values` are the variables that the stack sets.
 
     `confined`: no file of the project may name a file outside of the project's folder. `new_state`: a lost state store
     may be replaced by a new one. `delete_savepoints`: tables may be deleted with their savepoints.
@@ -48,7 +48,7 @@ class Workspace:
         return StackRef(self.project, self.stack)
 
     def lake(self) -> Lake:
-        """Returns the lake that this stack declares; InvalidSpecs carries every problem."""
+        """Returns the lake that this stack declares. Raises InvalidSpecs with every problem."""
         return load_lake(self.dir, self.specs, self.stack, self.values)
 
     def root(self, lake: Lake) -> str:
@@ -69,8 +69,8 @@ def open_workspace(
 ) -> Workspace:
     """Returns the workspace of a command's `--project`, `--stack` and `--specs`.
 
-    `confined`: for a project of an untrusted author. Its files may not be, nor name, anything outside of its folder;
-    what options name is the user's.
+    `confined` is for a project of an untrusted author. Its files may not be outside of its folder, nor name anything
+    outside of it. Paths in options are the user's, and may be anywhere.
     """
     project_dir = Path(project_dir) if project_dir is not None else None
     specs = Path(specs) if specs is not None else None
@@ -99,9 +99,9 @@ def open_workspace(
 
 
 def require_inside(folder: Path, file: Path, name: str) -> None:
-    """Raises InvalidInput when `file`, which `name` names, is outside of `folder`, links followed.
+    """Raises InvalidInput when `file`, which `name` names, is outside of `folder` after links are followed.
 
-    What is outside is not looked at, so that the message is the same whether or not it exists.
+    A file outside is never opened, so that the message is the same whether or not it exists.
     """
     lexical = Path(os.path.normpath(file))
     if not lexical.is_relative_to(folder) or not Path(os.path.realpath(lexical)).is_relative_to(folder):
@@ -115,14 +115,15 @@ def require_inside(folder: Path, file: Path, name: str) -> None:
 def specs_place(
     project_dir: Path | str | None, stack: str, specs: Path | str | None
 ) -> tuple[Project, Path, Mapping[str, str]]:
-    """Returns the project, where its specs are or would be, and the `deployer:…` settings of the stack."""
+    """Returns the project, the place of its specs (which may not exist), and the `deployer:…` settings of the stack."""
     project = read_project(_find_project(Path(project_dir) if project_dir is not None else None))
     settings = _settings(StackRef(project, stack))
     return project, Path(specs) if specs else project.dir / settings.get(SPECS_KEY, "specs"), settings
 
 
 def _settings(stack: StackRef) -> dict[str, str]:
-    """`deployer:…` of the stack's configuration over that of the project, as texts; secrets are none of them."""
+    """Returns the `deployer:…` settings of the stack's configuration over those of the project, as texts, without
+    secrets."""
     declared = load_yaml(stack.config_file)[0].get("config") if stack.config_file.is_file() else None
     own = declared if isinstance(declared, dict) else {}
     plain = {
@@ -133,7 +134,7 @@ def _settings(stack: StackRef) -> dict[str, str]:
 
 
 def _find_project(given: Path | None, *, confined: bool = False) -> Path:
-    """Returns the folder of the nearest `Pulumi.yaml`. For a confined project a link counts wherever it leads."""
+    """Returns the folder of the nearest `Pulumi.yaml`. For a confined project, a link of that name counts too."""
     start = (given or Path.cwd()).resolve()
     for folder in (start,) if given else (start, *start.parents):
         if (folder / "Pulumi.yaml").is_file() or (confined and (folder / "Pulumi.yaml").is_symlink()):

@@ -1,4 +1,4 @@
-"""The commands of `deployer`: options, one call of `deployer.app` or of a layer below, and one print.
+"""The commands of `deployer`: each has options, one call of `deployer.app` or of a layer below, and one print.
 
 A module imports Spark, Lance and Pulumi only in the command that uses them.
 

@@ -1,4 +1,4 @@
-"""Titles of commands that report no progress of their own: a terminal shows them for commands of over a second."""
+"""Titles of commands that do not report progress: a terminal shows the title when a command takes over a second."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 _TABLE, _SERVICES, _CATALOG = "reading the table", "reading the services", "reading the catalog"
 
-#: By the words of the command. A command that shows its own progress takes the place of this.
+#: By the words of the command. A command's own progress replaces its title.
 ACTIVITIES: Mapping[tuple[str, ...], str] = {
     ("validate",): "reading the specs",
     ("render",): "reading the specs",
@@ -76,6 +76,7 @@ ACTIVITIES: Mapping[tuple[str, ...], str] = {
 
 
 def activity_of(arguments: Sequence[str]) -> str | None:
-    """Returns the title of the command of a command line; None for one that is short or reports its own progress."""
+    """Returns the title of the command in a command line; None for a command that is short or reports its own
+    progress."""
     words = tuple(each for each in arguments if each != "--trust-udfs")
     return next((ACTIVITIES[words[:length]] for length in (1, 2) if words[:length] in ACTIVITIES), None)

@@ -1,8 +1,9 @@
 """The `deployer` command: registers the commands, and turns every error into a message and an exit code.
 
-Exit codes: 0 done; 1 an error; 2 there are changes, differences or services that are not well (`preview --exit-code`,
-`drift`, `state verify`, `service check`); 3 refused; 130 interrupted.
-Command modules import nothing heavy at their top: Spark, Lance and Pulumi load inside the commands that use them.
+Exit codes: 0 done; 1 an error; 2 there are changes, differences or unhealthy services (`preview --exit-code`, `drift`,
+`state verify`, `service check`); 3 refused; 130 interrupted.
+
+Command modules import nothing large at module level: Spark, Lance and Pulumi are loaded in the commands that use them.
 """
 
 from __future__ import annotations
@@ -152,7 +153,8 @@ def root(
 
 
 def _trust_packages() -> Callable[[], None]:
-    """Allows this command, and the jobs that it starts, to run packaged functions; returns what takes that back."""
+    """Allows this command, and the jobs that it starts, to run packaged functions; returns a function that undoes
+    this."""
     import os
 
     from deployer.platform.isolation.trusted_functions import PACKAGES_VARIABLE
@@ -171,9 +173,9 @@ def _trust_packages() -> Callable[[], None]:
 
 @cache
 def _command(name: str | None = None) -> Callable[..., Any]:
-    """Returns the commands, made once: each has its options read from its annotations.
+    """Returns Typer's command, which is made once: Typer reads the options of each command from its annotations.
 
-    With the name of a command or of a group, only that one is made: all of them take 40 ms.
+    With the name of a command or of a group, only that one is made, because making all takes 40 ms.
     """
     chosen = copy(app)
     if name is not None:
@@ -181,7 +183,7 @@ def _command(name: str | None = None) -> Callable[..., Any]:
         chosen.registered_groups = [each for each in app.registered_groups if _name_of(each) == name]
     command = get_command(chosen)
     _style_help(command)
-    _say_when_interrupted(command)
+    _report_interruption(command)
     return command
 
 
@@ -191,14 +193,14 @@ def _name_of(group: TyperInfo) -> object:
 
 
 def _named(arguments: Sequence[str]) -> str | None:
-    """Returns the command or group that the arguments begin with, or None where they begin with anything else."""
+    """Returns the command or group that the arguments begin with; None where they begin with anything else."""
     first = next((each for each in arguments if each != "--trust-udfs"), None)
     names = {*(each.name for each in app.registered_commands), *map(_name_of, app.registered_groups)}
     return first if first in names else None
 
 
-def _say_when_interrupted(command: Any) -> None:
-    """Makes Ctrl-C an error with a message: Typer turns it into an exit code, which says nothing."""
+def _report_interruption(command: Any) -> None:
+    """Makes Ctrl-C an error with a message: Typer would turn it into an exit code without a message."""
     invoke = command.invoke
 
     def invoke_command(context: typer.Context) -> Any:
@@ -211,7 +213,7 @@ def _say_when_interrupted(command: Any) -> None:
 
 
 def _style_help(command: Any) -> None:
-    """Prints help with its styles: it is deployer's own text, which Typer styles."""
+    """Prints help with Typer's styles, which is safe because it is deployer's own text."""
     shown = command.format_help
 
     def format_help(*arguments: Any) -> None:
@@ -224,7 +226,7 @@ def _style_help(command: Any) -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code; prints errors, never raises them. Known secrets are masked."""
+    """Runs one command and returns its exit code. Prints errors and never raises them. Known secrets are masked."""
     with masking.scope(), shown_streams():
         try:
             return _run(arguments)
@@ -257,7 +259,7 @@ def _run(arguments: Sequence[str]) -> int:
         print_error(DeployerError(f"{what} to be read or written", remedy=remedy), as_json=as_json)
         return DeployerError.exit_code
     except BrokenPipeError:
-        sys.stderr.close()  # the reader went away, as with `deployer query … | head`
+        sys.stderr.close()  # the reader ended, as in `deployer query … | head`
         return 0
     except Exception as error:
         failure = _interruption(error) or (_of_the_system(error) if isinstance(error, OSError) else None)
@@ -268,14 +270,15 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _interruption(error: Exception) -> DeployerError | None:
-    """Returns the error where Ctrl-C ended a call of Lance or Arrow, which report it as an error of their own."""
+    """Returns the error for a call of Lance or Arrow that Ctrl-C ended and that raised its own error; None for other
+    errors."""
     from deployer.datasets.errors import is_interruption
 
     return Interrupted("interrupted") if is_interruption(error) else None
 
 
 def _of_the_lake(error: EngineFailed) -> EngineFailed:
-    """Returns the engine's error with addresses for URNs, and with what to do about errors of AWS in it."""
+    """Returns the engine's error with addresses instead of URNs, and with remedies for the AWS errors in it."""
     from deployer.cli.commands.deploy.aws_remedies import remedies_for
     from deployer.provider.urn import without_urns
 
@@ -284,7 +287,7 @@ def _of_the_lake(error: EngineFailed) -> EngineFailed:
 
 
 def _of_the_system(error: OSError) -> DeployerError | None:
-    """Returns an error of the file system, or of S3 as Lance passes it on; None for one that a user cannot fix."""
+    """Returns an error of the file system, or of S3 as Lance reports it; None for an error that a user cannot fix."""
     if error.errno in DISK_FULL:
         return DeployerError(
             f"the disk is full: {error.strerror or error}",
@@ -302,7 +305,7 @@ def _of_the_system(error: OSError) -> DeployerError | None:
 
 
 def _usage_error(error: TyperException) -> int:
-    """Reports a command line that does not parse; returns 1, since 2 means that a preview found changes."""
+    """Reports a command line that cannot be parsed; returns 1, because 2 means that a preview found changes."""
     message = getattr(error, "format_message", lambda: "")()
     context = getattr(error, "ctx", None)
     if message:

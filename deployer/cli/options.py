@@ -1,4 +1,4 @@
-"""Options that many commands have, declared once."""
+"""Options that many commands share."""
 
 from __future__ import annotations
 
@@ -85,7 +85,8 @@ Detach = Annotated[bool, typer.Option("--detach", help="On a cluster on AWS: sta
 
 
 def refuse_without_aws(**given: object) -> None:
-    """Refuses options that only a run on a cluster on AWS has, by their names as Python has them."""
+    """Raises InvalidInput for options that only a run on a cluster on AWS has. Arguments are named like the options,
+    with underscores."""
     from deployer.errors import InvalidInput
 
     for name, value in given.items():

@@ -1,4 +1,4 @@
-"""The pages of the command reference, made from the commands themselves. `make reference` writes them below docs/."""
+"""The pages of the command reference, made from the commands. `make reference` writes them to docs/."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ GENERATED = "<!-- Made by `make reference` from the code. Do not edit. -->"
 
 
 def reference() -> Mapping[str, str]:
-    """Returns the Markdown of every command that is not hidden, by path below docs/.
+    """Returns the Markdown of every command that is not hidden, by the page's path below docs/.
 
-    `cli.md` has the options before a command and lists the pages; `commands/` has a page for each group of the help
-    and one for each command with commands of its own.
+    `cli.md` has the options before a command and lists the pages. `commands/` has a page for each group of the help and
+    one for each command that has subcommands.
     """
     group = typer.main.get_command(app)
     assert isinstance(group, TyperGroup)  # noqa: S101 -- an app with several commands is a group
@@ -68,7 +68,7 @@ def _first_line(command: TyperCommand | TyperGroup) -> str:
 
 
 def groups(group: TyperGroup, context: typer.Context) -> Mapping[str, Sequence[str]]:
-    """Returns the names of the commands that are not hidden, by the group that `deployer --help` shows them in."""
+    """Returns the names of the commands that are not hidden, by the group in which `deployer --help` shows them."""
     found: dict[str, list[str]] = {}
     for name in group.list_commands(context):
         command = group.get_command(context, name)

@@ -1,6 +1,6 @@
-"""Lakes and what they stand on, as components of Pulumi programs: `from deployer.components import declare_project`.
+"""Components of Pulumi programs: lakes, and the AWS resources that lakes need.
 
-Modules for a root on S3 import `pulumi_aws`, which is large, so they are loaded when they are first asked for.
+Modules for a root on S3 import `pulumi_aws`, which is large, so they are loaded at their first use.
 
 Programs import it; no other package may import it.
 """

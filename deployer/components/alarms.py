@@ -1,6 +1,6 @@
-"""Alarms: for failed jobs, for a lack of successful ones, for failed starts, and for the costs.
+"""Alarms for failed jobs, for missing successes, for failed starts, and for the costs.
 
-Descriptions and message templates are stored at AWS: another wording would be a change of every stack.
+AWS stores descriptions and message templates: rewording them here would change every stack.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from deployer.cost.estimate import monthly_budget
 from deployer.platform.aws.names import own_name, own_names
 
 ALARM_SECONDS = 300
-COUNTED_SECONDS = 60  #: for which the queue of successes keeps what is counted: the least that SQS can
-#: Parts of the budget at which a notification is sent: of what was spent, and of what AWS expects.
+COUNTED_SECONDS = 60  #: how long the queue of successes keeps what it counts: the minimum of SQS
+#: Percentages of the budget that trigger a notification: of the actual costs, and of the costs that AWS forecasts.
 SPENT, EXPECTED = 80, 100
 
 Clusters = Mapping[str, ServerlessCluster | EmrCluster]
@@ -46,7 +46,7 @@ Clusters = Mapping[str, ServerlessCluster | EmrCluster]
 
 @dataclass(frozen=True, slots=True)
 class AlarmsArgs:
-    """The arguments of Alarms. `schedules` are those of the lake's services, if any has one."""
+    """The arguments of Alarms. `schedules` are the schedules of the lake's services; None where no service has one."""
 
     context: LakeContext
     clusters: Clusters
@@ -55,7 +55,8 @@ class AlarmsArgs:
 
 
 class Alarms(pulumi.ComponentResource):
-    """A topic for notifications, and what publishes to it: rules on events of jobs, alarms, and a budget."""
+    """A topic for notifications, and everything that publishes to it: rules for events of jobs, alarms, and a
+    budget."""
 
     topic: aws.sns.Topic
 
@@ -117,7 +118,7 @@ class Alarms(pulumi.ComponentResource):
         return own_name(self._instance.root, self._instance.name, what)
 
     def _events_role(self, owned: str, key_arn: Any) -> None:
-        """EventBridge publishes in it, for rules of this lake alone."""
+        """Declares the role in which EventBridge publishes events; only rules of this lake may use it."""
         instance = self._instance
         about, trust = (
             f"Tells of jobs of the lake {instance.name}",
@@ -138,7 +139,8 @@ class Alarms(pulumi.ComponentResource):
         )
 
     def _queue_of_successes(self, key_arn: Any) -> aws.sqs.Queue:
-        """Declares a queue without readers for events of success: SQS counts them, and CloudWatch has the number."""
+        """Declares a queue without readers for events of success. SQS counts the events, and CloudWatch has the
+        number."""
         name = self._label
         queue = aws.sqs.Queue(
             f"successes/{name}",
@@ -215,7 +217,8 @@ class Alarms(pulumi.ComponentResource):
         least: int | None = None,
         hours: int = 0,
     ) -> None:
-        """On a metric of a queue above 0; or, with `least`, below that in each of this many hours, none being 0."""
+        """Declares an alarm on a metric of a queue: above 0, or with `least` and `hours`, below `least` in each of so
+        many hours. An hour without data then counts as 0."""
         above = least is None
         self._metric_alarm(
             name,
@@ -232,7 +235,8 @@ class Alarms(pulumi.ComponentResource):
         )
 
     def _throttled(self, table: str) -> None:
-        """On commits that DynamoDB throttles in each of three periods: they are slow, and a run may give up."""
+        """Declares an alarm for writes that DynamoDB throttles in three periods in a row: commits are slow then, and a
+        run may give up."""
         self._metric_alarm(
             f"throttled/{self._instance.name}",
             f"DynamoDB throttles writes of the state of the lake {self._instance.name}; see aws.state_ceiling",
@@ -265,7 +269,7 @@ class Alarms(pulumi.ComponentResource):
         )
 
     def _budget(self, context: LakeContext) -> None:
-        """A budget for all resources with the tag of the instance; AWS counts costs some hours late."""
+        """Declares a budget for all resources with the tag of the instance. AWS counts costs some hours late."""
         lake = context.lake
         if lake.instance.aws.budget == 0:
             return
@@ -283,7 +287,7 @@ class Alarms(pulumi.ComponentResource):
                 for kind, part in (("ACTUAL", SPENT), ("FORECASTED", EXPECTED))
             ],
             tags=self._tags,
-            # AWS Budgets tries the topic
+            # AWS Budgets checks access to the topic
             opts=after(self._own, self._allowed),
         )
 

@@ -1,4 +1,4 @@
-"""The bucket of a lake, what guards it, and where its access logs and copies go."""
+"""The bucket of a lake, its protection, and the targets of its access logs and copies."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from deployer.platform.aws.names import log_bucket_name
 from deployer.specs.model import InstanceSpec, Lake, ReplicateTo
 
 UNFINISHED_UPLOAD_DAYS = 7
-TABLE_VERSION_DAYS = 30  #: of data files that were deleted or replaced
-#: Of the state and all else: as long as the state's table can be restored to what it was, its bodies are there.
+TABLE_VERSION_DAYS = 30  #: for data files that were deleted or replaced
+#: For the state and everything else: bodies of the state are kept as long as the state's table can be restored.
 OLD_VERSION_DAYS = 35
 JOB_LOG_DAYS = 30
-#: Lifetime of the reports of jobs on clusters: as long as `deployer follow` finds them. No run is that long.
+#: Lifetime of the reports of jobs on clusters, for as long as `deployer follow` finds them. No run lasts that long.
 RUN_DAYS = 90
-RUN_VERSION_DAYS = 7  #: of older versions of a report, which is written over every few seconds
+RUN_VERSION_DAYS = 7  #: for older versions of a report, which is overwritten every few seconds
 ACCESS_LOG_DAYS = 365
-#: S3 takes 1,000 rules; tables of databases beyond are cleaned as all else is.
+#: S3 accepts 1,000 rules. Tables of further databases fall under the general rule.
 MOST_DATABASES = 900
 
 
 class DataBucket(pulumi.ComponentResource):
-    """A bucket with versions, encrypted, closed to the public, reachable by TLS only, with a lifecycle that removes
-    expired objects."""
+    """A bucket with versions, encryption, no public access, access by TLS only, and a lifecycle that removes expired
+    objects."""
 
     name: pulumi.Output[str]
     arn: pulumi.Output[str]
 
     def __init__(self, name: str, args: LakeContext, opts: pulumi.ResourceOptions | None = None) -> None:
-        """`name` is that of the bucket too."""
+        """Declares the bucket `name`."""
         super().__init__("deployer:aws:DataBucket", name, None, opts)
         self._args, self._instance, self._tags = args, args.instance, args.tags
         settings, key_arn = args.instance.aws, args.key_arn
@@ -65,7 +65,7 @@ class DataBucket(pulumi.ComponentResource):
             policy=pulumi.Output.all(self.arn, key_arn).apply(
                 lambda arns: json.dumps(bucket_policy(arns[0], prefix, arns[1], settings.only_from))
             ),
-            # AWS refuses two changes of a bucket's access at the same time
+            # AWS refuses concurrent changes of a bucket's access
             opts=after(guard, closed),
         )
         aws.s3.BucketLifecycleConfiguration(
@@ -96,7 +96,7 @@ class DataBucket(pulumi.ComponentResource):
         )
 
     def _access_logs(self, name: str, place: str) -> None:
-        """S3's log of requests, in a bucket of its own or a folder that is there."""
+        """Logs the requests to S3, into a bucket of the stack or into an existing folder."""
         needed: list[pulumi.Resource] = []
         folder = place.removeprefix("s3://").rstrip("/")
         target, _, prefix = folder.partition("/")
@@ -128,7 +128,7 @@ class DataBucket(pulumi.ComponentResource):
         )
 
     def _copies(self, name: str, prefix: str, copies: ReplicateTo, versions: pulumi.Resource) -> None:
-        """S3 copies each new object to another bucket, in a role of its own."""
+        """Copies each new object to another bucket, by S3, in a role for this purpose."""
         about = f"Copies of the lake {self._instance.name}"
         role = LakeRole(
             f"role/{self._args.prefix}copies",
@@ -166,13 +166,13 @@ class DataBucket(pulumi.ComponentResource):
 
 
 def _prefix(instance: InstanceSpec) -> str:
-    """Returns the prefix of the lake's objects, with a slash at its end."""
+    """Returns the prefix of the lake's objects, with a slash at the end."""
     return "".join(f"{part}/" for part in instance.root.removeprefix("s3://").split("/")[1:] if part)
 
 
 def _encryption(key_arn: Any) -> dict[str, object]:
-    """Returns the encryption: by S3's keys, or by the lake's, which S3 then asks for once for many objects (a bucket
-    key) and not for each."""
+    """Returns the encryption: with S3's keys, or with the lake's key. With a bucket key, S3 requests the lake's key
+    once for many objects."""
     if key_arn is None:
         return {"apply_server_side_encryption_by_default": {"sse_algorithm": "AES256"}}
     return {
@@ -182,7 +182,7 @@ def _encryption(key_arn: Any) -> dict[str, object]:
 
 
 def _expired(rule: str, prefix: str, days: int, old_days: int | None) -> dict[str, object]:
-    """Objects go after this many days, versions that were written over after `old_days`."""
+    """Returns a rule that removes objects after `days`, and replaced versions after `old_days`."""
     old = {"noncurrent_version_expiration": {"noncurrent_days": old_days}} if old_days else {}
     return {"id": rule, "status": "Enabled", "filter": {"prefix": prefix}, **old, "expiration": {"days": days}}
 
@@ -196,8 +196,8 @@ _UNFINISHED: dict[str, object] = {
 
 
 def _lifecycle(lake: Lake) -> list[dict[str, object]]:
-    """Returns the lifecycle rules. S3 uses the earliest day of several that fit: files of removed tables expire by the
-    general rule."""
+    """Returns the lifecycle rules. Where several rules match, S3 uses the earliest day: files of removed tables expire
+    by the general rule."""
     prefix = _prefix(lake.instance)
     databases = sorted({table.database for table in lake.tables})[:MOST_DATABASES]
     tables: list[dict[str, object]] = [

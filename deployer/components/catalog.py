@@ -16,7 +16,7 @@ from deployer.specs.values.glue import own_glue_databases
 
 @dataclass(frozen=True, slots=True)
 class CatalogArgs:
-    """The arguments of Catalog. `roles` are the names of the clusters' own roles, by cluster: any may fill the
+    """The arguments of Catalog. `roles` has the names of the clusters' own roles by cluster: each of them may fill the
     databases after a load."""
 
     context: LakeContext
@@ -24,12 +24,12 @@ class CatalogArgs:
 
 
 class Catalog(pulumi.ComponentResource):
-    """The databases of the targets that METASYNC has in this account, and the rights to fill them."""
+    """The databases of METASYNC's targets in this account, and the rights to fill them."""
 
     def __init__(self, name: str, args: CatalogArgs, opts: pulumi.ResourceOptions) -> None:
         super().__init__("deployer:aws:Catalog", name, None, opts)
         context = args.context
-        # stacks of earlier releases have them outside of any component
+        # in stacks of earlier releases, the databases are outside of any component
         own = pulumi.ResourceOptions(parent=self, aliases=[pulumi.Alias(parent=pulumi.ROOT_STACK_RESOURCE)])
         found = [
             aws.glue.CatalogDatabase(

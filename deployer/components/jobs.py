@@ -1,4 +1,4 @@
-"""The code of jobs that run on clusters of a lake on S3: objects below the root, named after what is in them."""
+"""The code of jobs on clusters of a lake on S3: objects below the root, named after the hash of their contents."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from deployer.specs.model import InstanceSpec, Lake
 
 @dataclass(frozen=True, slots=True)
 class JobCodeArgs:
-    """The arguments of JobCode. `needs` must exist before the objects are put."""
+    """The arguments of JobCode. `needs` must exist before the objects are uploaded."""
 
     instance: InstanceSpec
     package: JobPackage
@@ -36,7 +36,7 @@ class JobCodeArgs:
 
 
 class JobCode(pulumi.ComponentResource):
-    """The wheel, the programs and the archives of packages; `places` are their addresses, by architecture."""
+    """The wheel, the programs and the archives of packages; `places` has their addresses by architecture."""
 
     places: Mapping[str, Mapping[str, Any]]
 
@@ -45,9 +45,9 @@ class JobCode(pulumi.ComponentResource):
         instance, package, self._prefix = args.instance, args.package, args.prefix
         self._bucket, _, prefix = instance.root.removeprefix("s3://").partition("/")
         self._folder = f"{prefix.strip('/')}/{PREFIX}".lstrip("/")
-        # a job that runs may still ask for the code that it was started with, so objects of earlier builds stay
+        # a running job may still read the code that it was started with, so objects of earlier builds are kept
         self._options = below(self, after(GUARD, *args.needs))
-        # Spark puts zip files on Python's path, and does not take a wheel for one
+        # Spark adds zip files to Python's path, but not wheels
         wheel = self._object("wheel", package.wheel, "deployer.zip")
         scripts = {job: self._object(job, file, file.path.name) for job, file in sorted(package.scripts.items())}
         modules: dict[str, Any] = {}
@@ -79,10 +79,10 @@ class JobCode(pulumi.ComponentResource):
 
 
 def job_package(lake: Lake, configured: str | None, project_dir: Path) -> JobPackage | None:
-    """Returns the code for the clusters on AWS; None where there are none, or the stack has no code.
+    """Returns the code for the clusters on AWS; None where there are no such clusters, or the stack has no code.
 
-    `configured` is a folder of code that `deployer package` built, which is used as it is, or `none`: then no job can
-    start. Otherwise the code is built here, unless it is up to date.
+    `configured` is a folder of code that `deployer package` built and that is used unchanged, or `none`: then no job
+    can start. Otherwise the code is built here, unless it is up to date.
     """
     wanted = architectures(lake.instance.clusters)
     if configured == "none" or not wanted:

@@ -1,4 +1,4 @@
-"""The KMS key of a lake that has one of its own."""
+"""The KMS key of a lake with its own key."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pulumi_aws as aws
 from deployer.components.context import GUARD, KEPT, LakeContext, below
 from deployer.compute.iam.key import key_alias, key_policy
 
-#: Without the key the data is lost: it is kept as long as AWS allows, if its deletion is scheduled.
+#: Without the key the data is lost, so a key that is scheduled for deletion is kept for as long as AWS allows.
 DELETION_DAYS = 30
 
 
 class LakeKey(pulumi.ComponentResource):
-    """A key that AWS renews each year, found by its alias. `arn` resolves once the key has its policy."""
+    """A key that AWS rotates each year, with an alias. `arn` resolves once the key has its policy."""
 
     arn: pulumi.Output[str]
 

@@ -1,6 +1,6 @@
-"""A lake and, on a root on S3, what it stands on: its bucket, key, state table, clusters, schedules and alarms.
+"""A lake and, for a root on S3, the resources that it needs: bucket, key, state table, clusters, schedules and alarms.
 
-What is of AWS is imported for roots on S3 only, since the package of its types is large.
+Modules of AWS are imported only for roots on S3, because the package of AWS types is large.
 """
 
 from __future__ import annotations
@@ -28,15 +28,14 @@ from deployer.specs.values.glue import own_glue_databases
 class LakeArgs:
     """The arguments of a lake beside its specs, `spec`.
 
-    `bucket` is one that the program has already, of the name that the root says: a resource of it, or the name. Its
-    settings are then left alone. `kms_key` is the ARN of a key, in place of `aws.kms_key` of the specs. `network` and
-    `job_role` (an ARN) are for clusters whose specs leave them open. `tags` are put on everything, beside the specs'.
+    `bucket` is an existing bucket of the program, with the name in the root: a resource or the name. Its settings are
+    then not changed. `kms_key` is the ARN of a key, in place of `aws.kms_key` of the specs. `network` and `job_role`
+    (an ARN) are for clusters whose specs do not set them. All resources get `tags`, beside the tags of the specs.
+    `managed`: `none` declares nothing on AWS, `table` everything but the bucket; by default `deployer:aws` decides.
+    `deployer:jobs` sets the code of jobs.
 
-    `managed`: `none` declares nothing of AWS, `table` all but the bucket; else `deployer:aws` says it. The code of jobs
-    is what `deployer:jobs` says.
-
-    `qualified`: resources are named after the component, in Pulumi. A program with several lakes says so of all but the
-    one that `deployer:specs` names, which deployer's commands work on.
+    `qualified`: in Pulumi, resources are named after the component. A program with several lakes sets it for all but
+    the lake that `deployer:specs` names, which deployer's commands use.
     """
 
     spec: LakeSpec
@@ -50,9 +49,10 @@ class LakeArgs:
 
 
 class Lake(pulumi.ComponentResource):
-    """A lake. What it needs of AWS is inside of it; its instance and tables are beside it, where `--target` finds them.
+    """A lake. The AWS resources that it needs are inside of it; its instance and tables are beside it, where `--target`
+    finds them.
 
-    Outputs of what the lake does not have are None.
+    Outputs are None for parts that the lake does not have.
     """
 
     root: pulumi.Output[str]
@@ -61,13 +61,13 @@ class Lake(pulumi.ComponentResource):
     bucket: pulumi.Output[str] | None = None
     kms_key: pulumi.Output[str] | str | None = None
     state_table: pulumi.Output[str] | None = None
-    clusters: Mapping[str, Any] | None = None  #: what jobs are started with, by the cluster's name
-    jobs: Mapping[str, Any] | None = None  #: where the code of jobs is, by architecture
+    clusters: Mapping[str, Any] | None = None  #: the values that jobs are started with, by the cluster's name
+    jobs: Mapping[str, Any] | None = None  #: the addresses of the code of jobs, by architecture
     alarms: pulumi.Output[str] | None = None  #: the ARN of the topic
 
     def __init__(self, name: str, args: LakeArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("deployer:aws:Lake", name, None, opts)
-        # stacks of earlier releases have the components outside of any other
+        # in stacks of earlier releases, the components are outside of any other
         self._own = pulumi.ResourceOptions(parent=self, aliases=[pulumi.Alias(parent=pulumi.ROOT_STACK_RESOURCE)])
         self._args = args
         needs: list[pulumi.Resource] = []
@@ -80,14 +80,15 @@ class Lake(pulumi.ComponentResource):
             keyless = LakeContext(args.spec, tags, None, prefix)
             context = LakeContext(args.spec, tags, self._key(keyless), prefix)
             needs += self._bucket(context)
-            if "endpoint" not in instance.state.options:  # else the table is not in AWS, and the state store makes it
+            # otherwise the table is not in AWS, and the state store creates it
+            if "endpoint" not in instance.state.options:
                 needs.append(self._beside_the_bucket(context, tuple(needs)))
         declared = declare_tables(args.spec, needs, prefix)
         self.instance, self.tables, self.root = declared.instance, declared.tables, declared.instance.root
         self.register_outputs({})
 
     def export(self, prefix: str = "") -> None:
-        """Exports what deployer's commands read from the outputs of the stack, and the names of what was made."""
+        """Exports what deployer's commands read from the outputs of the stack, and the names of the resources."""
         found = {
             "root": self.root,
             "bucket": self.bucket,
@@ -122,7 +123,8 @@ class Lake(pulumi.ComponentResource):
         return self.kms_key
 
     def _bucket(self, context: LakeContext) -> list[pulumi.Resource]:
-        """Returns what must be there before anything is put into the bucket."""
+        """Declares the bucket, or checks the given one; returns what must exist before anything is put into the
+        bucket."""
         name = context.instance.root.removeprefix("s3://").split("/")[0]
         if self._args.bucket is not None:
             _refuse_settings_of_the_bucket(context.instance.aws, "the program gives the lake a bucket of its own")
@@ -139,7 +141,7 @@ class Lake(pulumi.ComponentResource):
         return [bucket]
 
     def _beside_the_bucket(self, context: LakeContext, needs: tuple[pulumi.Resource, ...]) -> pulumi.Resource:
-        """Returns the state's table, which is given, and all that works on the lake."""
+        """Declares the state's table, which is returned, and everything that works on the lake."""
         from deployer.components.alarms import Alarms, AlarmsArgs
         from deployer.components.catalog import Catalog, CatalogArgs
         from deployer.components.clusters.emr import EmrCluster
@@ -199,17 +201,17 @@ def _require_aws() -> None:
 
 @dataclass(frozen=True, slots=True)
 class _ExistingBucket:
-    """A bucket that the program has already: its name, and what the lake waits for."""
+    """An existing bucket of the program: its name, and what the lake waits for."""
 
     name: pulumi.Output[str]
     needs: tuple[pulumi.Resource, ...]
 
 
 def _existing_bucket(name: str, given: pulumi.Resource | pulumi.Input[str], address: str) -> _ExistingBucket:
-    """Returns the bucket that the program gives. InvalidInput, as soon as its name is known, where that is not
-    `name`."""
+    """Returns the bucket that the program gives. Raises InvalidInput, as soon as its name is known, where the name is
+    not `name`."""
     resource = given if isinstance(given, pulumi.Resource) else None
-    own: Any = getattr(given, "bucket") if resource is not None else given  # noqa: B009 -- of any bucket's class
+    own: Any = getattr(given, "bucket") if resource is not None else given  # noqa: B009 -- any class of buckets
 
     def checked(found: str) -> str:
         if found != name:

@@ -1,4 +1,4 @@
-"""The rights of jobs to read the places from which tables load files by themselves."""
+"""The rights of jobs to read the places from which tables load files automatically."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from deployer.platform.aws.arns import partition_of
 
 @dataclass(frozen=True, slots=True)
 class LandingArgs:
-    """Places by the name of the cluster whose runs read them, and the names of the clusters' own roles."""
+    """The arguments of Landing: places by the name of the cluster whose runs read them, and the clusters' own roles."""
 
     context: LakeContext
-    table_arn: pulumi.Input[str]  #: of the state's table, which shows the partition
+    table_arn: pulumi.Input[str]  #: of the state's table, which contains the partition
     places: Mapping[str, LandingPlaces]
     roles: Mapping[str, pulumi.Input[str]]
 
 
 class Landing(pulumi.ComponentResource):
-    """A policy beside that of the lake for each role whose runs load files. A role that is given gets none."""
+    """A policy for each role whose runs load files, beside the policy for the lake. Existing roles get none."""
 
     def __init__(self, name: str, args: LandingArgs, opts: pulumi.ResourceOptions) -> None:
         super().__init__("deployer:aws:Landing", name, None, opts)
@@ -39,5 +39,5 @@ class Landing(pulumi.ComponentResource):
 
 
 def _policy(places: LandingPlaces) -> Callable[[str], str]:
-    """Returns the policy's text, given the ARN of the state's table."""
+    """Returns a function from the ARN of the state's table to the policy's text."""
     return lambda arn: json.dumps(landing_policy(places, partition_of(arn)))

@@ -1,4 +1,5 @@
-"""Roles that the stack makes: all below the lake's path, named after the lake, and within its permissions boundary."""
+"""Roles that the stack creates: all under the lake's path, named after the lake, and within its permissions
+boundary."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ from deployer.specs.model import InstanceSpec
 
 @dataclass(frozen=True, slots=True)
 class LakeRoleArgs:
-    """The arguments of LakeRole. `what` tells the lake's roles apart; no cluster is called what begins with a slash.
-    `trust` says who may act in the role."""
+    """The arguments of LakeRole. `what` tells the lake's roles apart; the name of a cluster does not begin with a
+    slash. `trust` says who may assume the role."""
 
     instance: InstanceSpec
     what: str
@@ -27,7 +28,7 @@ class LakeRoleArgs:
 
 
 class LakeRole(pulumi.ComponentResource):
-    """A role of the lake, without rights yet."""
+    """A role of the lake, still without rights."""
 
     arn: pulumi.Output[str]
     name: pulumi.Output[str]
@@ -43,7 +44,7 @@ class LakeRole(pulumi.ComponentResource):
             assume_role_policy=pulumi.Output.from_input(args.trust).apply(json.dumps),
             permissions_boundary=instance.aws.permissions_boundary,
             tags=args.tags,
-            # stacks of earlier releases have the role right below the component that it belongs to
+            # in stacks of earlier releases, the role is directly below the component that it belongs to
             opts=pulumi.ResourceOptions(parent=self, aliases=[pulumi.Alias(parent=opts.parent)]),
         )
         self.arn, self.name = role.arn, role.name

@@ -31,14 +31,14 @@ from deployer.platform.aws.arns import partition_of
 from deployer.platform.aws.names import lake_id, own_name
 
 RETRIES, RETRY_SECONDS = 5, 3600
-SET_ASIDE_SECONDS = 14 * 24 * 3600  # the most that SQS keeps
+SET_ASIDE_SECONDS = 14 * 24 * 3600  # the maximum of SQS
 
 Clusters = Mapping[str, ServerlessCluster | EmrCluster]
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulesArgs:
-    """The arguments of Schedules. `places` is where the code of jobs is, by architecture."""
+    """The arguments of Schedules. `places` has the addresses of the code of jobs, by architecture."""
 
     context: LakeContext
     services: Sequence[ScheduledService]
@@ -47,10 +47,10 @@ class SchedulesArgs:
 
 
 class Schedules(pulumi.ComponentResource):
-    """A schedule for each service with a cron trigger, the role that starts its jobs, and what could not be started."""
+    """A schedule for each service with a cron trigger, the role that starts its jobs, and a queue for failed starts."""
 
     services: Sequence[ScheduledService]
-    queue: aws.sqs.Queue  #: of what could not be started
+    queue: aws.sqs.Queue  #: requests that could not be started
 
     def __init__(self, name: str, args: SchedulesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("deployer:aws:Schedules", name, None, opts)
@@ -61,7 +61,7 @@ class Schedules(pulumi.ComponentResource):
         self._clusters, self._places, self._key = clusters, args.places, key_arn
         self.services = services
         lake = lake_id(instance.root, instance.name)
-        what = "/services"  # no cluster is called so
+        what = "/services"  # the name of a cluster has no slash
         on_aws = own_name(instance.root, instance.name, what)
         self._group = aws.scheduler.ScheduleGroup(f"schedules/{label}", name=on_aws, tags=tags, opts=self._own)
         self.queue = aws.sqs.Queue(
@@ -105,7 +105,7 @@ class Schedules(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _schedule(self, each: ScheduledService, number: int, expression: str, rights: pulumi.Resource) -> None:
-        """One of the expressions that a cron expression takes on AWS."""
+        """Declares the schedule of one of the AWS expressions that a cron expression needs."""
         label = each.name if number == 1 else f"{each.name}/{number}"
         aws.scheduler.Schedule(
             f"schedule/{self._prefix}{label}",
@@ -125,7 +125,7 @@ class Schedules(pulumi.ComponentResource):
                     "maximum_event_age_in_seconds": RETRY_SECONDS,
                 },
             },
-            # Scheduler tries its role when a schedule is made
+            # Scheduler checks its role when a schedule is created
             opts=after(self._own, rights),
         )
 
@@ -162,7 +162,7 @@ class Schedules(pulumi.ComponentResource):
 
 
 def encrypted_queue(key_arn: pulumi.Input[str] | None) -> dict[str, Any]:
-    """Returns how a queue encrypts messages: by the lake's key, else by SQS's own."""
+    """Returns the encryption of a queue: with the lake's key, or with SQS's own."""
     return {"sqs_managed_sse_enabled": True} if key_arn is None else {"kms_master_key_id": key_arn}
 
 

@@ -12,18 +12,18 @@ from deployer.state.backends.dynamodb.table import table_name
 
 
 def state_table_name(instance: InstanceSpec) -> str:
-    """Returns the name by which the state store finds it."""
+    """Returns the name by which the state store finds its table."""
     return str(instance.state.options.get("table") or table_name(instance.root, instance.name))
 
 
 class StateTable(pulumi.ComponentResource):
-    """The DynamoDB table of the state store: restorable to any second, not deleted by mistake."""
+    """The DynamoDB table of the state store, with point-in-time recovery and protection from deletion."""
 
     arn: pulumi.Output[str]
     name: pulumi.Output[str]
 
     def __init__(self, name: str, args: LakeContext, opts: pulumi.ResourceOptions | None = None) -> None:
-        """`name` is that of the table too."""
+        """Declares the table `name`."""
         super().__init__("deployer:aws:StateTable", name, None, opts)
         options, settings = args.instance.state.options, args.instance.aws
         capacity, ceiling = settings.state_capacity, settings.state_ceiling

@@ -1,4 +1,4 @@
-"""Assumptions of a cost about what is not declared: how often and how long jobs run. Shown with every cost."""
+"""Assumptions of an estimate about what is not declared: how often and how long jobs run. Every estimate shows them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _assumed(default: float, meaning: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """Numbers that may be fractions, none below 0."""
+    """The assumed numbers. They may be fractions, and are 0 or more."""
 
     loads_per_day: float = _assumed(24, "loads and appends into all tables together")
     requests_per_load: float = _assumed(6, "requests on S3 for one, all priced as writes")
@@ -27,14 +27,14 @@ class Assumptions:
     log_mb_per_run: float = _assumed(20, "megabytes that one logs")
 
     def listed(self) -> list[tuple[str, float, str]]:
-        """Name, value and meaning of each."""
+        """Returns name, value and meaning of each assumption."""
         return [(each.name, getattr(self, each.name), str(each.metadata["meaning"])) for each in fields(self)]
 
 
 def assume(texts: Iterable[str], where: str) -> Assumptions:
-    """Returns the defaults with what `NAME=NUMBER` texts say otherwise; the last of a name counts.
+    """Returns the defaults with the changes of `NAME=NUMBER` texts; for a repeated name, the last text counts.
 
-    Raises InvalidInput, with `where` they are from, for a name or number that is none.
+    Raises InvalidInput for an unknown name or a wrong number; `where` names the origin of the texts.
     """
     names = [each.name for each in fields(Assumptions)]
     found: dict[str, float] = {}

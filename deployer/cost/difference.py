@@ -1,4 +1,4 @@
-"""The difference of two estimates, for a plan. Pure."""
+"""The difference of two estimates, for a plan. The functions are pure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from deployer.specs.model import Lake
 
 
 def before_and_after(plan: Plan, live: LiveLake, lake: Lake, managed: str) -> tuple[Holding | None, Holding]:
-    """Returns what is paid for before the plan (None: there is no lake yet) and once it is applied.
+    """Returns the resources that cost money before the plan (None: there is no lake yet) and after it.
 
-    Tables are as large after it as before; new ones and a new state's table are empty.
+    Tables keep their sizes; new tables and a new state's table are empty.
     """
     before = None
     if live.instance is not None:
@@ -26,9 +26,9 @@ def before_and_after(plan: Plan, live: LiveLake, lake: Lake, managed: str) -> tu
 
 
 def declared_holding(lake: Lake, live: LiveLake | None, state_bytes: int | None, managed: str) -> Holding:
-    """Returns what is declared with the sizes of what is there, and with the tables that others keep beside it.
+    """Returns the declared resources with the current sizes, and the tables of other owners in the same lake.
 
-    `live` is None where nothing could be read: then no size is known.
+    `live` is None where nothing could be read: then all sizes are unknown.
     """
     if live is None:
         return Holding(lake.instance, tuple(StoredData(table, None) for table in lake.tables), state_bytes, managed)
@@ -47,7 +47,7 @@ def _held(live: LiveLake, address: str) -> StoredData:
 
 
 def difference(before: Estimate | None, after: Estimate) -> MonthlyCost:
-    """Compares two estimates. Unknown costs that differ are named, and no sum contains them."""
+    """Compares two estimates. Unknown costs that differ are listed by name; the sums leave them out."""
     old = {line.name: line for line in (before.lines if before is not None else ())}
     new = {line.name: line for line in after.lines}
     unknown = tuple(

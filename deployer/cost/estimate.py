@@ -1,4 +1,4 @@
-"""The expected monthly cost of a lake on AWS, line by line. Pure."""
+"""The expected monthly cost of a lake on AWS, line by line. The functions are pure."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from deployer.specs.model import Cluster, InstanceSpec, Lake, TableSpec
 from deployer.specs.values.schedules import firing_times
 from deployer.state.backends.dynamodb.table import table_name
 
-GB = 1024**3  #: bytes that AWS counts as a GB
-MONTH = 365.25 / 12  #: days of a month
-_HOURS = MONTH * 24  #: of a month
-_YEARS = 4  #: with one leap day
+GB = 1024**3  #: bytes in a GB of AWS
+MONTH = 365.25 / 12  #: days in a month
+_HOURS = MONTH * 24  #: hours in a month
+_YEARS = 4  #: a period with one leap day
 _BEGIN = dt.datetime(2025, 1, 1, tzinfo=dt.UTC) - dt.timedelta(minutes=1)
 LEAST_BUDGET = 25  #: USD
 _BUDGET_TIMES, _BUDGET_STEP = 2, 5
@@ -44,9 +44,9 @@ class StoredData:
 @dataclass(frozen=True, slots=True)
 class Holding:
     """The resources that cost money: the instance as declared, its tables, and the bytes of its state's table (None:
-    not known).
+    unknown).
 
-    `managed` is what of AWS the stack declares: all, table or none.
+    `managed` names the AWS resources that the stack declares: all, table or none.
     """
 
     instance: InstanceSpec
@@ -57,16 +57,15 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class CostLine:
-    """One thing that is paid for. `quantity` is a month's, None where it is unknown; so is `monthly` then, as where
-    the price is unknown. `price` names the price, `unsized` the tables whose size is unknown.
-    """
+    """A resource that costs money. `quantity` is the amount of a month; None where it is unknown. `monthly` is None
+    where the quantity or the price is unknown. `price` names the price, `unsized` the tables with unknown sizes."""
 
     resource: str
     what: str
     quantity: float | None
     price: str
     monthly: float | None
-    unit_price: float | None = None  #: over all tiers
+    unit_price: float | None = None  #: the average over all tiers
     unsized: tuple[str, ...] = ()
 
     @property
@@ -80,7 +79,7 @@ class CostLine:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """All lines. `region` is None where no region is known: then no price is."""
+    """All lines of an estimate. `region` is None where no region is known; then all prices are unknown."""
 
     lines: tuple[CostLine, ...]
     region: str | None
@@ -108,7 +107,7 @@ class _Use(NamedTuple):
 
 
 def estimate(holding: Holding, region: str | None, prices: PriceList, assumptions: Assumptions) -> Estimate:
-    """Returns what a month costs; nothing for a root on a disk."""
+    """Returns the costs of a month, without lines for a root on a disk."""
     uses = _uses(holding, assumptions) if holding.instance.root.startswith("s3://") else ()
     lines = tuple(_priced(use, region, prices) for use in uses)
     return Estimate(lines, region, prices, assumptions)
@@ -132,7 +131,7 @@ def _uses(holding: Holding, assumed: Assumptions) -> Iterator[_Use]:
     yield _Use(bucket, "storage", stored, "s3-storage", unsized)
     yield _Use(bucket, "requests", loads * assumed.requests_per_load / 1000, "s3-writes")
     options = instance.state.options
-    if "endpoint" not in options:  # else the table is not in AWS
+    if "endpoint" not in options:  # otherwise the table is not in AWS
         table = f"state-table/{options.get('table') or table_name(instance.root, instance.name)}"
         size = None if holding.state_bytes is None else holding.state_bytes / GB
         capacity = instance.aws.state_capacity if holding.managed != "none" else None
@@ -159,14 +158,15 @@ def _uses(holding: Holding, assumed: Assumptions) -> Iterator[_Use]:
         starts = sum(runs_a_month(schedule) for each in scheduled.values() for schedule in each)
         yield _Use(f"schedules/{instance.name}", "invocations", starts / 1e6, "scheduler")
     if any(cluster.kind in REMOTE_KINDS for cluster in instance.clusters):
-        # on throttled commits; on services that were not started; on the absence of success
+        # for throttled commits, for services that were not started, and for missing successes
         schedules = [schedule for each in scheduled.values() for schedule in each]
         alarms = 1 + (1 + (hours_without_success(schedules) is not None) if scheduled else 0)
         yield _Use(f"alarms/{instance.name}", "alarms", float(alarms), "alarm")
 
 
 def _serverless(cluster: Cluster, runs: float, assumed: Assumptions) -> Iterator[_Use]:
-    """Workers and a driver for the time of a run. What is kept ready is paid for until the application stops."""
+    """Yields the workers and a driver for the time of a run. Workers that are kept ready cost money until the
+    application stops."""
     options: Mapping[str, Any] = cluster.options
     processors = options.get("architecture", "arm64")
     workers = min(assumed.workers, most_workers(options)) + 1
@@ -184,14 +184,15 @@ def _serverless(cluster: Cluster, runs: float, assumed: Assumptions) -> Iterator
 
 
 def _on_ec2(cluster: Cluster, runs: float, assumed: Assumptions, scheduled: bool) -> Iterator[_Use]:
-    """Yields the instances that are declared, for as long as the cluster is there: none that scaling adds."""
+    """Yields the declared instances for as long as the cluster exists, without those that scaling adds."""
     options: Mapping[str, Any] = cluster.options
     idle = idle_minutes(options, scheduled)
     if options.get("lifetime", "run") == "run":
         hours = _hours(runs, assumed.run_minutes)
     else:
         hours = _HOURS if idle is None else _hours(runs, assumed.run_minutes + idle)
-    if "instance_type" not in options and not options.get("fleets"):  # live, from before specs had to say it
+    # a live cluster from an older release, whose specs could omit the types
+    if "instance_type" not in options and not options.get("fleets"):
         yield _Use(f"cluster/{cluster.name}", "instances", None, "ec2/not declared")
         return
     shape = shape_of(options)
@@ -201,7 +202,7 @@ def _on_ec2(cluster: Cluster, runs: float, assumed: Assumptions, scheduled: bool
     for kind, number in numbers.items():
         if number:
             yield _Use(f"cluster/{cluster.name}", f"{kind} instances", hours * number, f"ec2/{kind}")
-    if shape.spot:  # its price is another each minute, and in no list
+    if shape.spot:  # the price of spot instances changes every minute, and no list has it
         kind = "|".join(shape.core)
         yield _Use(f"cluster/{cluster.name}", f"{kind} spot instances", hours * shape.spot, f"ec2/{kind} spot")
         numbers[kind] += shape.spot
@@ -210,7 +211,7 @@ def _on_ec2(cluster: Cluster, runs: float, assumed: Assumptions, scheduled: bool
 
 
 def _hours(runs: float, minutes: float) -> float:
-    """Hours of a month for which something exists that each run keeps for the given minutes."""
+    """Returns the hours of a month in which a resource exists that each run needs for the given minutes."""
     return min(runs * minutes / 60, _HOURS)
 
 
@@ -228,10 +229,10 @@ def _scheduled(instance: InstanceSpec, tables: Iterable[TableSpec]) -> dict[str,
 
 
 def monthly_budget(lake: Lake, region: str) -> int:
-    """Returns the monthly budget of a lake on AWS in USD, 0 for none.
+    """Returns the monthly budget of a lake on AWS in USD; 0 for no budget.
 
-    It is what the instance declares; else twice the expected cost of its declaration by this release's prices and
-    assumptions, without what the tables hold, in steps of 5 and at least `LEAST_BUDGET`.
+    It is the declared budget. Without one, it is twice the expected cost of the declaration, in steps of 5 and at least
+    `LEAST_BUDGET`; that cost uses this release's prices and assumptions, and tables without rows.
     """
     declared = lake.instance.aws.budget
     if declared is not None:

@@ -16,7 +16,7 @@ from deployer.specs.yaml.nodes import parse_yaml
 MAX_BYTES = 1024 * 1024  #: of a price file
 FORMAT_VERSION = 1
 
-#: What has a price, and per what. `ec2` and `emr` have one for each type of instance.
+#: The units of the prices. `ec2` and `emr` have a price for each type of instance.
 UNITS: Mapping[str, str] = {
     "s3-storage": "GB-month",
     "s3-writes": "thousand requests",
@@ -42,7 +42,7 @@ _BY_TYPE = ("ec2", "emr")
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """A price for what is below `up_to` units a month (None: no upper limit) and above the tier before."""
+    """A price for the units of a month below `up_to` (None: no upper limit) and above the previous tier."""
 
     price: float
     up_to: float | None = None
@@ -53,7 +53,8 @@ Price = tuple[Tier, ...]
 
 @dataclass(frozen=True, slots=True)
 class PriceList:
-    """`regions` has prices by name, such as `s3-storage` or `ec2/m5.xlarge`; `source` is the file."""
+    """The prices of a file. `regions` has the prices of each region by name, such as `s3-storage` or `ec2/m5.xlarge`;
+    `source` is the file."""
 
     source: str
     dated: str
@@ -62,12 +63,12 @@ class PriceList:
     regions: Mapping[str, Mapping[str, Price]]
 
     def price(self, region: str, name: str) -> Price | None:
-        """Returns none where it is unknown."""
+        """Returns the price; None where it is unknown."""
         return self.regions.get(region, {}).get(name)
 
 
 def unit_of(name: str) -> str:
-    """Per what a price is."""
+    """Returns the unit of a price."""
     return UNITS[name.partition("/")[0]]
 
 
@@ -82,8 +83,8 @@ def amount(price: Price, quantity: float) -> float:
 
 
 def read_prices(file: Path | None = None) -> PriceList:
-    """Returns the prices of a file, else those that are part of deployer. Raises InvalidInput, naming what cannot be
-    used."""
+    """Returns the prices of a file, or by default those of this release. Raises NotFound for a missing file, and
+    InvalidInput that names what is wrong in it."""
     if file is None:
         data = resources.files("deployer.cost").joinpath("prices/aws.yaml").read_bytes()
         return _checked(data, "deployer/cost/prices/aws.yaml")

@@ -39,7 +39,7 @@ def _many(unit: str) -> str:
 
 
 def _price(line: CostLine) -> str:
-    """Returns what a unit costs, over all tiers."""
+    """Returns the price of a unit, averaged over all tiers."""
     if line.unit_price is None:
         return UNKNOWN
     return f"{line.unit_price:.6g} per {line.unit}"
@@ -53,7 +53,7 @@ def total(estimate: Estimate) -> str:
 
 
 def assumed(estimate: Estimate) -> list[str]:
-    """`runs_per_day=1: jobs on …` for each assumption."""
+    """Returns a text such as `runs_per_day=1: jobs on …` for each assumption."""
     return [f"{name}={value:g}: {meaning}" for name, value, meaning in estimate.assumptions.listed()]
 
 
@@ -85,7 +85,7 @@ def as_json(instance: str, estimate: Estimate) -> dict[str, Any]:
 
 
 def as_markdown(instance: str, estimate: Estimate) -> str:
-    """Returns a table with the total first; assumptions are folded."""
+    """Returns a Markdown table with the total first; the assumptions are folded."""
     lines = [f"### Cost of {markdown_code(instance)} a month: {markdown_text(total(estimate))}", ""]
     lines += [markdown_text(headline(instance, estimate)), ""]
     lines += [f"| {' | '.join(HEADS)} |", "|---|---|--:|--:|--:|"]

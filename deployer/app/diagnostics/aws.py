@@ -1,7 +1,8 @@
 """Checks of `doctor` that ask AWS about the user who runs it: credentials, region, endpoints, clock. No credential is
 shown.
 
-Requests wait shortly and are tried twice, since a person waits. Endpoints of the environment and profile are used.
+Requests have short timeouts and two attempts, because a person waits for the result. Endpoints that the environment or
+the profile sets are used.
 """
 
 from __future__ import annotations
@@ -36,15 +37,16 @@ from deployer.state.model.times import iso_utc
 if TYPE_CHECKING:
     from botocore.credentials import Credentials
 
-CONNECT, ANSWER = 4.0, 6.0  #: seconds that a connection, and then an answer, is waited for
-#: Seconds of skew that AWS's signatures bear (S3: 15 minutes, others: 5), and those worth a word.
+CONNECT, ANSWER = 4.0, 6.0  #: timeouts in seconds: for a connection, and then for an answer
+#: seconds of clock skew: the most that all services of AWS accept in signatures (S3 accepts 15 minutes, others 5), and
+#: the least that the check warns about
 MOST_SKEW, SOME_SKEW = 300, 60
 _SOON = dt.timedelta(minutes=15)
 _LONGEST = 200  #: characters of a message
-#: There was no answer, or none of AWS.
+#: the exceptions that a call raises without an answer, or with an answer that is not from AWS
 NO_ANSWER = (BotoCoreError, ResponseParserError, ValueError, OSError)
 
-#: botocore's names for where it found credentials.
+#: botocore's names of the places where it found credentials
 _SOURCES = {
     "env": "environment variables",
     "shared-credentials-file": "the shared credentials file",
@@ -61,45 +63,47 @@ _LOG_IN = "run `aws configure` or `aws sso login`, or set AWS_PROFILE or AWS_ACC
 
 
 class Aws:
-    """This machine's way to AWS: a session, and what several checks want to know of it. Safe for threads."""
+    """A session of AWS with the credentials, identity and region of this machine's user, shared by the checks. Safe for
+    threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
 
     @cached_property
     def session(self) -> Any:
-        """Raises DeployerError for a profile that does not exist, or a file that cannot be read."""
+        """The session of boto3. Raises DeployerError for a profile that does not exist, or a file that cannot be
+        read."""
         try:
             session = aws_session()
-            _never_ask(session)
+            _refuse_to_ask(session)
         except BotoCoreError as error:
             raise setting_missing(error, None) from error
         return session
 
     @cached_property
     def credentials(self) -> Credentials | None:
-        """The usable credentials, renewed if they had expired; None where there are none."""
+        """The usable credentials, refreshed if they had expired; None where there are none."""
         session = self.session
         try:
             with self._lock:
                 found: Credentials | None = session.get_credentials()
             if found is not None:
                 found.get_frozen_credentials()
-        except RefreshWithMFAUnsupportedError:  # for the second thread
-            raise _wants_a_code() from None
+        except RefreshWithMFAUnsupportedError:  # raised for every thread but the first
+            raise _code_needed() from None
         except (SSOError, LoginError, TokenRetrievalError) as error:
             raise DeployerError(str(error), remedy="log in again: `aws sso login`, or `aws login`") from error
         except RuntimeError:
             raise DeployerError("the credentials have expired", remedy="renew them, or log in again") from None
         except BotoCoreError as error:
             raise setting_missing(error, None) from None
-        except ClientError as error:  # of STS, for a role
+        except ClientError as error:  # raised by STS, for a role
             raise role_refused(error, None) from error
         return found
 
     @cached_property
     def identity(self) -> tuple[str, str]:
-        """The account and ARN of the credentials."""
+        """The account number and the ARN of the caller."""
         answer = self.client("sts").get_caller_identity()
         return str(answer["Account"]), str(answer["Arn"])
 
@@ -112,13 +116,14 @@ class Aws:
         config = Config(connect_timeout=CONNECT, read_timeout=ANSWER, retries={"total_max_attempts": 2})
         if not signed:
             config = config.merge(Config(signature_version=UNSIGNED))
-        with self._lock:  # making one is not safe for threads
+        with self._lock:  # creating a client is not safe for threads
             return self.session.client(service, config=config)
 
     def answer(self, service: str) -> tuple[str, dt.timedelta | None]:
-        """Returns where a service is, and by how much its clock is before this machine's. Nothing is signed."""
+        """Returns the URL of a service, and how far its clock is ahead of this machine's; None where the answer has no
+        date. The request is not signed."""
         with self._lock:
-            known = self._answers.setdefault(service, _Once(lambda: self._asked(service)))
+            known = self._answers.setdefault(service, _Once(lambda: self._read_clock(service)))
         found: tuple[str, dt.timedelta | None] = known.value
         return found
 
@@ -126,7 +131,7 @@ class Aws:
     def _answers(self) -> dict[str, _Once]:
         return {}
 
-    def _asked(self, service: str) -> tuple[str, dt.timedelta | None]:
+    def _read_clock(self, service: str) -> tuple[str, dt.timedelta | None]:
         from botocore.awsrequest import AWSRequest
         from botocore.httpsession import URLLib3Session
         from botocore.utils import get_environ_proxies
@@ -136,7 +141,7 @@ class Aws:
         http = URLLib3Session(
             verify=self.session._session.get_config_variable("ca_bundle") or True,
             proxies=get_environ_proxies(url),
-            timeout=(CONNECT, ANSWER),  # type: ignore[arg-type] # the stubs know whole seconds only
+            timeout=(CONNECT, ANSWER),  # type: ignore[arg-type] # the type stubs accept whole seconds only
         )
         try:
             response = http.send(AWSRequest("GET", url).prepare())
@@ -149,7 +154,7 @@ class Aws:
 
 
 class _Once:
-    """A value that is asked for once, also when that fails."""
+    """A value that is computed at most once. A failure is kept too, and raised at each access."""
 
     def __init__(self, ask: Callable[[], Any]) -> None:
         self._ask, self._lock = ask, threading.Lock()
@@ -169,16 +174,16 @@ class _Once:
         return found
 
 
-def _wants_a_code() -> DeployerError:
+def _code_needed() -> DeployerError:
     remedy = "assume the role by `aws sts assume-role`, then try again"
     return DeployerError("the profile needs a code (MFA)", remedy=remedy)
 
 
-def _never_ask(session: Any) -> None:
-    """A profile with MFA asks for its code on the terminal; a check must not."""
+def _refuse_to_ask(session: Any) -> None:
+    """Makes the session refuse a profile that needs an MFA code: botocore would ask for the code on the terminal."""
 
     def refuse(prompt: str) -> str:
-        raise _wants_a_code()
+        raise _code_needed()
 
     providers = session._session.get_component("credential_provider").providers
     for provider in providers:
@@ -194,7 +199,7 @@ def aws_message(error: ClientError) -> str:
 
 
 def one_line(what: object) -> str:
-    """Returns a message without the pages that some servers and proxies put into it."""
+    """Returns a message as one line of at most 200 characters: some servers and proxies answer with whole pages."""
     text = " ".join(str(what).split())
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
@@ -204,7 +209,7 @@ def code_of(error: ClientError) -> str:
 
 
 def without_credentials(aws: Aws) -> str:
-    """Returns why nothing can be signed; empty where it can."""
+    """Returns why no request can be signed; empty where the credentials work."""
     try:
         return "" if aws.credentials is not None else "there are no credentials"
     except DeployerError:
@@ -265,7 +270,7 @@ def region(aws: Aws) -> Finding:
 
 
 def aws_partition(aws: Aws, region: str) -> str:
-    """`aws`, `aws-cn`, …; `aws` for a region that is unknown."""
+    """Returns the region's partition: `aws`, `aws-cn`, …; `aws` for an unknown region."""
     try:
         return str(aws.session.get_partition_for_region(region))
     except BotoCoreError:
@@ -273,7 +278,7 @@ def aws_partition(aws: Aws, region: str) -> str:
 
 
 def endpoint(aws: Aws, service: str, *, needed: bool = True) -> Finding:
-    """Returns whether a service can be reached at all, signed or not."""
+    """Checks whether the endpoint of a service can be reached; the request is not signed."""
     try:
         url, _ = aws.answer(service)
     except NoRegionError:
@@ -285,7 +290,7 @@ def endpoint(aws: Aws, service: str, *, needed: bool = True) -> Finding:
 
 
 def clock(aws: Aws) -> Finding:
-    """This machine's clock against the Date of AWS's answers, which signatures depend on."""
+    """Compares this machine's clock with the `Date` header of AWS's answers, because signatures depend on the clock."""
     for service in ("s3", "dynamodb", "sts"):
         try:
             url, skew = aws.answer(service)
@@ -297,7 +302,7 @@ def clock(aws: Aws) -> Finding:
 
 
 def judged_skew(seconds: float, url: str) -> Finding:
-    """`seconds`: how far the clock of `url` is before this machine's."""
+    """Judges `seconds`, by which the clock of `url` is ahead of this machine's."""
     off = round(abs(seconds))
     what_is_there = (
         f"{off} s {'behind' if seconds > 0 else 'ahead of'} the clock of {url}"

@@ -1,4 +1,5 @@
-"""Checks run side by side, each in a limited time: one that hangs or breaks is a finding, and the others continue."""
+"""Checks that run in parallel within a time limit. A check that hangs or fails becomes a finding; the others
+continue."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from deployer.errors import DeployerError
 
 
 class Status(StrEnum):
-    """`wrong` keeps something from working, `warning` may."""
+    """The outcome of a check: `wrong` prevents something from working, `warning` may prevent it."""
 
     OK = "ok"
     WARNING = "warning"
@@ -25,7 +26,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of a check as a sentence; `details` is for machines."""
+    """The result of a check: a sentence, what to do about it, and `details` for programs."""
 
     status: Status
     what: str
@@ -51,7 +52,7 @@ def not_applicable(why: str) -> Finding:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check. `look` may raise: a DeployerError counts as wrong, with its own message."""
+    """A check. `look` runs it and may raise; a DeployerError counts as wrong, with its own message."""
 
     group: str
     name: str
@@ -60,7 +61,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A check's finding."""
+    """A check with its finding."""
 
     group: str
     name: str
@@ -70,11 +71,11 @@ class Result:
 def run_checks(
     checks: Sequence[Check], limit: float, waiting: Callable[[Sequence[str]], None] = lambda checks: None
 ) -> list[Result]:
-    """Returns the findings in the order of the checks, after at most `limit` seconds. `waiting` gets those that still
-    run."""
+    """Returns the results in the order of the checks, after at most `limit` seconds. `waiting` receives the names of
+    the checks that still run."""
     answers: queue.SimpleQueue[tuple[int, Finding]] = queue.SimpleQueue()
     for index, check in enumerate(checks):
-        # Daemons: a check that hangs in a call that nothing can end must not keep the process.
+        # Daemon threads: a check that hangs in a call must not keep the process alive.
         threading.Thread(target=lambda i, c: answers.put((i, _looked(c))), args=(index, check), daemon=True).start()
     found: dict[int, Finding] = {}
     deadline = time.monotonic() + limit
@@ -90,7 +91,7 @@ def run_checks(
 
 
 def counts(results: Sequence[Result]) -> dict[Status, int]:
-    """Returns how many checks ended how, the statuses in their order."""
+    """Returns the number of checks by status, in the order of the statuses."""
     counted = Counter(result.finding.status for result in results)
     return {status: counted[status] for status in Status}
 
@@ -101,5 +102,5 @@ def _looked(check: Check) -> Finding:
     except DeployerError as error:
         where = f"{error.where}: " if error.where is not None else ""
         return wrong(f"{where}{error.what}", error.remedy)
-    except Exception as error:  # a check that breaks must not hide what the others find
+    except Exception as error:  # a check that fails must not hide what the others find
         return wrong(f"this check failed: {type(error).__name__}: {error}", "check what the message names")

@@ -1,4 +1,5 @@
-"""The check of `doctor` for packaged functions: packages in the lake, and the authors who are trusted here."""
+"""The check of `doctor` for packaged functions: the packages in the lake, and the authors that this environment
+trusts."""
 
 from __future__ import annotations
 
@@ -10,14 +11,14 @@ from deployer.platform.isolation.trusted_functions import PACKAGES_VARIABLE, Tru
 from deployer.platform.text.formatting import count
 from deployer.platform.text.visible import visible
 
-_READ = 100  #: packages whose authors are read
+_READ = 100  #: the most packages whose authors are read
 
 
 def packaged_functions(root: str, unready: Callable[[], str] = lambda: "") -> Finding:
-    """Returns how many packaged functions the lake has, by whom, and which of them jobs of this environment run.
+    """Reports how many packaged functions the lake has, who wrote them, and which of them jobs of this environment run.
 
-    `root` is empty where it is unknown; `unready` says why a bucket cannot be asked. Nothing of a package runs.
-    Raises InvalidInput for names in the environment that cannot be names of functions.
+    `root` is empty where it is unknown. `unready` returns why a bucket cannot be read, or an empty text. No code of a
+    package runs. Raises InvalidInput for names in the environment that are not valid names of functions.
     """
     trusted = TrustedFunctions.allowed()
     if why := unready():
@@ -25,18 +26,18 @@ def packaged_functions(root: str, unready: Callable[[], str] = lambda: "") -> Fi
     authors = _authors(root)
     if authors is None and trusted == TrustedFunctions():
         return not_applicable("the lake has no packaged functions")
-    said = _trust(trusted)
+    trust_text = _trust(trusted)
     stored, by = authors or (0, frozenset[str]())
     what = count(stored, "packaged function") + (f" by {', '.join(map(visible, sorted(by)))}" if by else "")
     details = {"packages": stored, "authors": sorted(by), "trusted_authors": sorted(trusted.authors)}
     if trusted.all_packages:
         return warning(
-            f"{what}; {said}: anyone who can write to the lake chooses what runs",
+            f"{what}; {trust_text}: anyone who can write to the lake chooses what runs",
             f"unset {PACKAGES_VARIABLE}, and trust authors or hashes",
             trusts_all=True,
             **details,
         )
-    return ok(f"{what}; {said}", trusts_all=False, **details)
+    return ok(f"{what}; {trust_text}", trusts_all=False, **details)
 
 
 def _trust(trusted: TrustedFunctions) -> str:
@@ -49,7 +50,7 @@ def _trust(trusted: TrustedFunctions) -> str:
 
 
 def _authors(root: str) -> tuple[int, frozenset[str]] | None:
-    """Returns the number of packages and the authors of the first of them; None where there are none."""
+    """Returns the number of packages and the authors of the first 100; None without packages."""
     if not root:
         return None
     from deployer.datasets.storage.function_packages import stored_packages
@@ -63,6 +64,6 @@ def _authors(root: str) -> tuple[int, frozenset[str]] | None:
     for each in sorted(stored)[:_READ]:
         try:
             authors.add(function_info(root, each)[1])
-        except DeployerError:  # a damaged one; a job that needs it says so
+        except DeployerError:  # a damaged package; a job that needs it reports the damage
             authors.add("(damaged)")
     return len(stored), frozenset(authors)

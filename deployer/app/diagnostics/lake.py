@@ -27,10 +27,10 @@ from deployer.platform.aws.error_codes import DENIED
 from deployer.platform.text.formatting import count
 from deployer.specs.model import Cluster, Lake
 
-_NAMED = 6  #: calls that the text lists; the JSON has them all
+_NAMED = 6  #: calls that the text lists; the JSON form has all of them
 _PAGE = "docs/aws-permissions.md"
 _KINDS = ("emr-serverless", "emr")
-_LISTS = ("cloudwatch:AlarmActions", "events:TargetArn")  #: keys of a request that have several values
+_LISTS = ("cloudwatch:AlarmActions", "events:TargetArn")  #: context keys of a request that have several values
 
 
 def lake_on_aws(aws: Aws, lake: Lake) -> LakeOnAws:
@@ -41,13 +41,13 @@ def lake_on_aws(aws: Aws, lake: Lake) -> LakeOnAws:
 
 
 def unready(aws: Aws) -> str:
-    """Returns why AWS cannot be asked about the lake; empty where it can."""
+    """Returns why AWS cannot be asked about the lake; empty where it can be asked."""
     if why := without_credentials(aws):
         return why
     if not aws.region:
         return "there is no region"
     try:
-        aws.identity  # noqa: B018 -- bad credentials give one finding, not four
+        aws.identity  # noqa: B018 -- with bad credentials there is one finding instead of four
     except ClientError as error:
         return f"STS did not report the caller's identity: {code_of(error)}"
     except NO_ANSWER:
@@ -56,10 +56,10 @@ def unready(aws: Aws) -> str:
 
 
 def bucket(aws: Aws, root: str, managed: str) -> Finding:
-    """Returns whether the bucket is there and ours, in the region, with versions, and takes an object. Leaves nothing
-    there.
+    """Checks whether the bucket exists, belongs to the caller, is in the region, keeps versions, and accepts an
+    object. The check leaves no object in the bucket.
 
-    `managed` is what the stack declares: all, table or none.
+    `managed` names the AWS resources that the stack declares: all, table or none.
     """
     if why := unready(aws):
         return not_applicable(why)
@@ -114,8 +114,8 @@ def _elsewhere(name: str, place: str, aws: Aws) -> Finding:
 
 
 def _refused(s3: Any, name: str, prefix: str) -> Finding | None:
-    """Returns why the lake's objects cannot be listed or written. An upload is begun and given up: nothing is
-    written."""
+    """Returns why the lake's objects cannot be listed or written; None where they can. To test a write, an upload is
+    begun and aborted, so nothing is written."""
     key = "/".join(part for part in (prefix, "_state", "doctor") if part)
     try:
         s3.list_objects_v2(Bucket=name, Prefix=f"{prefix}/" if prefix else "", MaxKeys=1)
@@ -132,7 +132,7 @@ def _refused(s3: Any, name: str, prefix: str) -> Finding | None:
 
 
 def permissions(aws: Aws, lake: Lake, root: str, managed: str) -> Finding:
-    """Returns whether IAM would allow what `up` needs, by simulation: no call is made."""
+    """Checks whether IAM would allow what `up` needs. IAM simulates the calls; none of them is made."""
     if why := unready(aws):
         return not_applicable(why)
     account, arn = aws.identity
@@ -156,15 +156,15 @@ def permissions(aws: Aws, lake: Lake, root: str, managed: str) -> Finding:
     denied = simulated(iam, principal, wanted)
     if isinstance(denied, Finding):
         return denied
-    asked = sum(len(grant.calls) * len(grant.examples) for grant in wanted)
+    number = sum(len(grant.calls) * len(grant.examples) for grant in wanted)
     if denied:
-        what = f"{len(denied)} of {asked} calls are denied to {principal}: {first_of(denied)}"
+        what = f"{len(denied)} of {number} calls are denied to {principal}: {first_of(denied)}"
         return wrong(what, f"allow them; {_PAGE} has the whole policy", denied=denied, principal=principal)
-    return ok(f"{asked} calls that `up` makes are allowed to {principal}", principal=principal, calls=asked)
+    return ok(f"{number} calls that `up` makes are allowed to {principal}", principal=principal, calls=number)
 
 
 def _role(iam: Any, arn: str, account: str, partition: str) -> str:
-    """Returns the role of a session. Its path is not in the session's ARN, so IAM is asked."""
+    """Returns the ARN of a session's role. IAM is asked, because the session's ARN lacks the role's path."""
     name = arn.split("/")[1]
     with suppress(ClientError, *NO_ANSWER):
         return str(iam.get_role(RoleName=name)["Role"]["Arn"])
@@ -172,7 +172,7 @@ def _role(iam: Any, arn: str, account: str, partition: str) -> str:
 
 
 def simulated(iam: Any, principal: str, grants: Sequence[Grant]) -> list[str] | Finding:
-    """Returns the calls that IAM would deny, such as `s3:PutObject on ARN`; a finding where it does not say."""
+    """Returns the calls that IAM would deny, such as `s3:PutObject on ARN`; a finding where IAM does not answer."""
     try:
         return [call for grant in grants for call in _denied(iam, principal, grant)]
     except ClientError as error:
@@ -185,7 +185,7 @@ def simulated(iam: Any, principal: str, grants: Sequence[Grant]) -> list[str] | 
 
 
 def first_of(denied: Sequence[str]) -> str:
-    """Returns the first of the calls, and how many more there are."""
+    """Returns the first calls as a text, with the number of the other ones."""
     return ", ".join(denied[:_NAMED]) + (f" and {len(denied) - _NAMED} more" if len(denied) > _NAMED else "")
 
 
@@ -214,12 +214,12 @@ def _denied(iam: Any, principal: str, grant: Grant) -> list[str]:
 
 
 def clusters_of(lake: Lake | None, kind: str) -> list[Cluster]:
-    """Returns the declared clusters of a kind; none where the specs cannot be read."""
+    """Returns the declared clusters of a kind; an empty list where the specs cannot be read."""
     return [each for each in lake.instance.clusters if each.kind == kind] if lake else []
 
 
 def quotas(aws: Aws, lake: Lake) -> Finding:
-    """Returns the account's vCPUs of EMR Serverless against the largest declared cluster."""
+    """Compares the account's quota of EMR Serverless vCPUs with the largest declared cluster."""
     clusters = clusters_of(lake, "emr-serverless")
     if not clusters:
         return not_applicable("no cluster of kind emr-serverless is declared")
@@ -238,7 +238,8 @@ def quotas(aws: Aws, lake: Lake) -> Finding:
 
 
 def judged_quota(most: float, clusters: Sequence[Cluster]) -> Finding:
-    """`most` vCPUs at a time in the account; a cluster takes its workers and a driver."""
+    """Judges the quota of `most` concurrent vCPUs in the account. A cluster needs vCPUs for its workers and a
+    driver."""
     over = [f"{each.name} ({need:g})" for each in clusters if (need := _cpus(each)) is not None and need > most]
     what_is_there = f"{most:g} vCPUs of EMR Serverless at a time"
     if over:

@@ -1,4 +1,4 @@
-"""Checks of `doctor` on this machine: Python, packages, Java, the Pulumi CLI and the provider of AWS."""
+"""Checks of `doctor` on this machine: Python, packages, Java, the Pulumi CLI and the AWS provider."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from deployer.errors import DeployerError, NotFound
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
-_STARTS_WITHIN = 15.0  #: seconds for a command that prints its version
+_STARTS_WITHIN = 15.0  #: timeout in seconds of a command that prints its version
 
 
 def python() -> Finding:
@@ -35,8 +35,8 @@ def python() -> Finding:
 
 
 def package() -> Finding:
-    """Returns whether another project's distribution has put files into the package `deployer`, which Python would
-    run."""
+    """Checks whether another project's distribution has installed files into the package `deployer`; Python would run
+    those files."""
     found = {name: metadata.version(name) for name in metadata.packages_distributions().get("deployer", ())}
     own = found.pop(DISTRIBUTION, None)
     if found:
@@ -52,7 +52,7 @@ def package() -> Finding:
 
 
 def packages() -> Finding:
-    """Returns the packages that deployer needs, against the ranges that it declares."""
+    """Compares the installed packages that deployer needs with the ranges that it declares."""
     try:
         required = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
@@ -61,7 +61,8 @@ def packages() -> Finding:
 
 
 def judged_packages(required: Sequence[str]) -> Finding:
-    """Returns requirements as package metadata has them; those of extras are left out."""
+    """Compares installed packages with `required`, requirements in the form of package metadata. Requirements of extras
+    are skipped."""
     from packaging.requirements import Requirement
 
     wanted = [Requirement(text) for text in required]
@@ -77,7 +78,8 @@ def judged_packages(required: Sequence[str]) -> Finding:
 
 
 def _misfits(wanted: Sequence[Requirement]) -> Iterator[tuple[str, str, str]]:
-    """Name, range and installed version (empty: missing) of what does not fit."""
+    """Yields name, range and installed version of each requirement that is not met. The version of a missing package is
+    empty."""
     for each in wanted:
         try:
             version = metadata.version(each.name)
@@ -98,7 +100,7 @@ def java() -> Finding:
 
 
 def pulumi_cli(engine: str) -> Finding:
-    """`engine` is what the instance declares: auto, embedded or cli."""
+    """Checks the Pulumi CLI. `engine` is what the instance declares: auto, embedded or cli."""
     found = shutil.which("pulumi")
     if found is None:
         if engine == "cli":
@@ -119,7 +121,8 @@ def pulumi_cli(engine: str) -> Finding:
 
 
 def lake_provider(project: Project | None, engine: str) -> Finding:
-    """Returns the plugin that the Pulumi CLI starts for lakes; the embedded engine has it in its own process."""
+    """Checks the plugin that the Pulumi CLI starts for lakes. The embedded engine runs the plugin in its own
+    process."""
     from deployer.engine.providers.plugin_search import find_plugin
 
     if project is None:
@@ -138,7 +141,7 @@ def lake_provider(project: Project | None, engine: str) -> Finding:
 
 
 def aws_package(needed: str) -> Finding:
-    """`needed` is why it is not needed; empty where it is."""
+    """Checks the package of the AWS provider. `needed` says why it is not needed; empty where it is needed."""
     if needed:
         return not_applicable(needed)
     try:
@@ -153,7 +156,8 @@ def aws_package(needed: str) -> Finding:
 
 
 def aws_provider(project: Project | None, engine: str, needed: str) -> Finding:
-    """Returns the plugin that the embedded engine starts; the Pulumi CLI downloads it by itself."""
+    """Checks the plugin that the embedded engine starts; the Pulumi CLI downloads it by itself. `needed` says why it is
+    not needed; empty where it is needed."""
     from deployer.engine.plugins.package import packaged_plugin
     from deployer.engine.providers.plugin_search import find_plugin
 
@@ -174,14 +178,15 @@ def aws_provider(project: Project | None, engine: str, needed: str) -> Finding:
 
 
 def _plugin_version(plugin: Path, project: Project) -> str:
-    """Returns what the plugin says when it is started and asked. Raises EngineFailed when it does not start."""
+    """Starts the plugin and returns the version that it reports; empty where it does not answer. Raises EngineFailed
+    when the plugin does not start."""
     import grpc
     from google.protobuf.empty_pb2 import Empty
     from pulumi.runtime.proto.provider_pb2_grpc import ResourceProviderStub
 
     from deployer.engine.providers.process import PluginProcess
 
-    nobody = "127.0.0.1:1"  # the engine's address, which a plugin that is only asked for its version does not call
+    nobody = "127.0.0.1:1"  # an engine's address where nothing listens; a plugin does not call it to report its version
     process = PluginProcess(plugin, nobody, project.dir, lambda severity, line: None)
     try:
         with grpc.insecure_channel(f"127.0.0.1:{process.port}") as channel:

@@ -1,4 +1,4 @@
-"""`deployer doctor --write-policy`: the lake's IAM policies as files, each within the sizes that IAM takes."""
+"""`deployer doctor --write-policy`: the lake's IAM policies as files, each within the size limits of IAM."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def write_policies(place: Place, folder: Path) -> dict[Path, int]:
-    """Writes the policies to `folder`; returns the files with their sizes as IAM counts them.
+    """Writes the policies to `folder`; returns the files with their sizes in characters, as IAM counts them.
 
-    A file is named as its policy should be: the boundary by the name that the others expect, unless the specs name
-    another.
+    Each file is named after its policy. The name of the boundary is the one that the other policies refer to, unless
+    the specs name another.
 
-    Raises Refused without specs, for a root that is not on S3, without credentials, and for a folder that cannot be
-    written.
+    Raises NotFound without a project, and Refused without readable specs, for a root that is not on S3, without
+    credentials, and for a folder that cannot be written.
     """
     from deployer.app.diagnostics.aws import Aws
     from deployer.app.diagnostics.lake import lake_on_aws, unready

@@ -20,13 +20,14 @@ from deployer.specs.model import Lake
 from deployer.specs.values.root import resolve_root
 
 MOUNTS = Path("/proc/self/mountinfo")
-#: File systems that several machines share; SQLite's log works on one machine alone.
+#: file systems that several machines share; SQLite's write-ahead log works on one machine only
 _SHARED = re.compile(
     r"nfs\d?|cifs|smb\d?|smbfs|9p|afs|ceph|lustre|gpfs|beegfs|glusterfs|fuse\.(?!lxcfs|fuse-overlayfs|portal).+"
 )
-#: What `init` of earlier releases wrote beside the program.
+#: files that `init` of earlier releases wrote beside the program
 _COPIED = re.compile(r"aws(_[a-z]+)?\.py|local\.py")
-_LITTLE, _TOO_LITTLE = 5_000_000_000, 200_000_000  #: bytes that are free
+#: free bytes: below the first the check warns, below the second the root is wrong
+_LITTLE, _TOO_LITTLE = 5_000_000_000, 200_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Place:
 
 
 def read_place(project_dir: Path | str | None, stack: str, specs: Path | str | None) -> Place:
-    """Returns the project as far as it can be read; what is wrong with it is in the findings."""
+    """Reads as much of the project as can be read. The findings report what is wrong with it."""
     try:
         workspace = open_workspace(project_dir, stack, specs)
     except DeployerError as error:
@@ -91,8 +92,8 @@ def _declared_root(workspace: Workspace) -> str:
 
 
 def program(place: Place) -> Finding:
-    """Returns whether an upgrade of deployer upgrades the program too, or the project has the copy of an earlier
-    release."""
+    """Checks whether an upgrade of deployer upgrades the program too. It does not where the project has the copy of an
+    earlier release."""
     if place.workspace is None:
         return not_applicable("there is no project")
     folder = place.workspace.project.main
@@ -107,7 +108,7 @@ def program(place: Place) -> Finding:
 
 
 def pulumi_state(place: Place, unready: Callable[[], str] = lambda: "") -> Finding:
-    """Reads it. `unready` says why a bucket cannot be asked."""
+    """Reads Pulumi's state of the stack. `unready` returns why a bucket cannot be read, or an empty text."""
     from deployer.engine.persistence.backend import read_checkpoint, stack_files
     from deployer.engine.project.backend_url import is_known
 
@@ -128,16 +129,16 @@ def pulumi_state(place: Place, unready: Callable[[], str] = lambda: "") -> Findi
 
 
 def local_root(root: str) -> Finding:
-    """Checks a root on a disk: whether it can be written to, whether SQLite can lock there, and how much is free.
+    """Checks a root on a disk: whether it is writable, whether SQLite can lock files there, and how much space is free.
 
-    Before there is a lake, makes a folder for that where the root is, or would be, and removes it.
+    Where no lake exists yet, it tests this in a temporary folder at the root or at the nearest existing parent.
     """
     folder = Path(root)
     there = next(each for each in (folder, *folder.parents) if each.exists())
     if not there.is_dir():
         return wrong(f"{there} is a file", "choose another `root`")
     kind = file_system(there, _mounts())
-    if (folder / "_state" / "state.db").exists():  # a lake, in which a look leaves no trace
+    if (folder / "_state" / "state.db").exists():  # the root has a lake, in which the check writes nothing
         if not os.access(folder / "_state" / "state.db", os.W_OK):
             what_is_there = f"{folder}, {kind or 'unknown file system'}, can be read and not written to"
             return warning(
@@ -163,7 +164,7 @@ _LOCAL_DISK = "put the root on a disk of this machine, or on S3"
 
 
 def judged_root(root: str, kind: str, free: int) -> Finding:
-    """Returns what a root that can be written to is worth: `kind` of file system (empty: not known), `free` bytes."""
+    """Judges a writable root by its `kind` of file system (empty: unknown) and its `free` bytes."""
     what_is_there = f"{root}, {kind or 'unknown file system'}, {size(free)} free"
     details = {"file_system": kind or None, "free_bytes": free}
     if free < _TOO_LITTLE:
@@ -198,7 +199,7 @@ def _mounts() -> str:
 
 
 def _locks(folder: Path) -> str:
-    """Returns why SQLite cannot keep two writers off each other in a folder; empty when it can."""
+    """Returns why SQLite cannot prevent two concurrent writers in a folder; empty when it can."""
     file = folder / "locks.db"
     try:
         with closing(sqlite3.connect(file, isolation_level=None, timeout=0)) as one:
@@ -218,7 +219,8 @@ def _locks(folder: Path) -> str:
 
 
 def state_store(root: str, unready: Callable[[], str] = lambda: "") -> Finding:
-    """Opens it, and reads the instance and its tables. `unready` says why it cannot be asked."""
+    """Opens the state store, and reads the instance and its tables. `unready` returns why the store cannot be read, or
+    an empty text."""
     from deployer.live.reader import read_lake
     from deployer.platform.storage.envelope import FORMAT
     from deployer.state import open_reader
@@ -234,7 +236,7 @@ def state_store(root: str, unready: Callable[[], str] = lambda: "") -> Finding:
             unreadable = read_lake(store, root).unreadable
     except NotFound as error:
         if "no such table" in error.what:
-            raise  # the lake's own, which it needs
+            raise  # the error names the lake's own table of DynamoDB, which must exist
         if missing_beside(root):
             return wrong(error.what, error.remedy)
         return not_applicable("there is none yet: `deployer up` makes it")

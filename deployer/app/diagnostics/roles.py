@@ -1,5 +1,5 @@
-"""The check whether the roles of jobs on clusters have the permissions that jobs need, by IAM's simulation: no call is
-made."""
+"""The check whether the roles of jobs on clusters have the permissions that jobs need. IAM simulates the calls; none of
+them is made."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from deployer.specs.model import Cluster, Lake
 
 
 def job_roles(aws: Aws, lake: Lake, root: str) -> Finding:
-    """Checks the role of each cluster on AWS, if it exists: made by the stack, or named by `execution_role`.
+    """Checks the role of each cluster on AWS, if the role exists: created by the stack, or named by `execution_role`.
 
     A job reads and writes the lake and its state, as the deploying role does.
     """
@@ -34,7 +34,7 @@ def job_roles(aws: Aws, lake: Lake, root: str) -> Finding:
             if "execution_role" in cluster.options:
                 what = f"the role of cluster {cluster.name} is not in this account: {cluster.options['execution_role']}"
                 return wrong(what, "create it, or name another role in `execution_role`")
-            continue  # `up` makes it
+            continue  # `up` creates it
         except ClientError as error:
             return warning(f"not checked: {aws_message(error)}", "allow iam:GetRole on the roles of clusters")
         except NO_ANSWER as error:

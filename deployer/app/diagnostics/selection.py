@@ -1,4 +1,4 @@
-"""The checks that concern a project: those of this machine and of the project, and of AWS where the lake is there."""
+"""The selection of checks for a project: those of the machine, of the project, and of AWS where the lake is on AWS."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _GROUPS = ("machine", "project", "lake", "aws")  #: in the order in which they a
 
 
 def checks_of(place: Place) -> list[Check]:
-    """Returns the checks in the order in which they are shown; those that do not concern the lake are not
-    applicable."""
+    """Returns the checks in the order in which they are shown. Checks that do not concern the lake get the finding "not
+    applicable"."""
     project = place.workspace.project if place.workspace else None
     managed = place.workspace.values.get("aws", "all") if place.workspace else "all"
     unneeded = "" if place.is_on_s3 else "the root is not on S3"
@@ -49,8 +49,8 @@ def _root(place: Place) -> Finding:
     return not_applicable("see `bucket`") if place.is_on_s3 else local_root(place.root)
 
 
-_OF_AWS = ("credentials", "region", "identity", "s3", "dynamodb", "sts", "emr-serverless", "emr", "clock")
-_OF_LAKE = ("bucket", "permissions", "job-roles", "quotas")
+_AWS_CHECKS = ("credentials", "region", "identity", "s3", "dynamodb", "sts", "emr-serverless", "emr", "clock")
+_LAKE_CHECKS = ("bucket", "permissions", "job-roles", "quotas")
 
 
 def _on_disk(place: Place) -> list[Check]:
@@ -59,19 +59,19 @@ def _on_disk(place: Place) -> list[Check]:
         Check("project", "pulumi-state", lambda: pulumi_state(place)),
         Check("lake", "state-store", lambda: state_store(place.root)),
         Check("lake", "functions", lambda: packaged_functions(place.root)),
-        *(Check("aws", name, lambda: not_applicable(why)) for name in (*_OF_AWS, *_OF_LAKE)),
+        *(Check("aws", name, lambda: not_applicable(why)) for name in (*_AWS_CHECKS, *_LAKE_CHECKS)),
     ]
 
 
 def _on_aws(place: Place, managed: str) -> list[Check]:
-    """Returns where the lake is on S3, or Pulumi's state alone."""
-    from deployer.app.diagnostics import aws as of_aws  # boto3, which a lake on a disk does without
+    """Returns the checks for a project whose lake, or only Pulumi's state, is on S3."""
+    from deployer.app.diagnostics import aws as of_aws  # it loads boto3, which a lake on a disk does not need
     from deployer.app.diagnostics import lake as of_lake
     from deployer.app.diagnostics.roles import job_roles
 
     aws, lake, root = of_aws.Aws(), place.lake, place.root
     no_specs = not_applicable("the specs cannot be read")
-    asked = [
+    common = [
         Check("project", "pulumi-state", lambda: pulumi_state(place, partial(_unready_for_state, place, aws))),
         Check("aws", "credentials", lambda: of_aws.credentials(aws)),
         Check("aws", "region", lambda: of_aws.region(aws)),
@@ -82,15 +82,15 @@ def _on_aws(place: Place, managed: str) -> list[Check]:
     ]
     if not place.is_on_s3:
         off = not_applicable("the root is not on S3" if root else "the root is unknown")
-        of_lakes = ("dynamodb", "emr-serverless", "emr", *_OF_LAKE)
+        lake_checks = ("dynamodb", "emr-serverless", "emr", *_LAKE_CHECKS)
         return [
-            *asked,
+            *common,
             Check("lake", "state-store", lambda: state_store(root)),
             Check("lake", "functions", lambda: packaged_functions(root)),
-            *(Check("aws", name, lambda: off) for name in of_lakes),
+            *(Check("aws", name, lambda: off) for name in lake_checks),
         ]
     return [
-        *asked,
+        *common,
         Check("aws", "dynamodb", lambda: of_aws.endpoint(aws, "dynamodb")),
         *(Check("aws", kind, partial(_cluster_endpoint, aws, lake, kind)) for kind in ("emr-serverless", "emr")),
         Check("aws", "bucket", lambda: of_lake.bucket(aws, root, managed)),
@@ -103,7 +103,7 @@ def _on_aws(place: Place, managed: str) -> list[Check]:
 
 
 def _unready_for_state(place: Place, aws: Aws) -> str:
-    """Returns why Pulumi's state cannot be asked for: nothing where it is in a folder, or has a profile of its own."""
+    """Returns why Pulumi's state cannot be read; empty where it is in a folder, or names its own profile."""
     from deployer.app.diagnostics.aws import without_credentials
 
     backend = place.workspace.project.backend_url if place.workspace else ""

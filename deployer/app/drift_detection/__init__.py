@@ -1,4 +1,4 @@
-"""Drift of a lake: found, and taken over into the specs.
+"""Drift of a lake: finding it, and writing it into the specs.
 
 `deployer.app.operations` and `deployer.cli` may import it.
 """

@@ -1,4 +1,4 @@
-"""Takes a difference of a column over into the spec, nested fields and what names the column included."""
+"""Writes the drift of a column into its spec, including nested fields and everything that names the column."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _PROPERTIES: Mapping[type, str] = {
 def edit_column(
     edits: SpecEdits, change: c.ColumnChange, declared: TableSpec, live: TableSpec, names: Mapping[str, str]
 ) -> None:
-    """Edits the column, or the field inside of it. `names` are those that the specs still had, by the live ones.
+    """Edits the column, or the nested field. `names` has the column's name in the specs by its live name.
 
-    Raises Uneditable, with the place, for what no edit can say.
+    Raises Uneditable, with the position, for a change that no edit can express.
     """
     at = _place(declared, change, names)
     holder = change.column if isinstance(change, c.ReorderColumns) else change.column[:-1]
@@ -55,7 +55,7 @@ def edit_column(
 
 
 def _property(change: c.ColumnChange, column: Column) -> tuple[str, object]:
-    """Returns the property that a change sets, and to what (None: it is removed)."""
+    """Returns the property that a change sets, and its new value (None: the property is removed)."""
     match change:
         case c.WidenColumn() | c.ConvertColumn():
             return "type", type_document(column.type)
@@ -72,11 +72,11 @@ def _property(change: c.ColumnChange, column: Column) -> tuple[str, object]:
         case c.ChangeColumnComputed():
             return "computed", None if column.computed is None else computed_document(column.computed)
         case _:
-            raise TypeError(type(change).__name__)  # the others are edits of lists
+            raise TypeError(type(change).__name__)  # the other changes edit lists
 
 
 def _rename(edits: SpecEdits, at: Position, declared: TableSpec, path: c.ColumnPath, name: str) -> None:
-    """The column takes its new name wherever the table's document has the old one."""
+    """Renames the column wherever the table's document has the old name."""
     for column in declared.columns:
         for sql in (column.default, column.using or ""):
             if re.search(rf"(?<!\w){re.escape(path[0])}(?!\w)", sql):
@@ -107,7 +107,7 @@ def _live(live: TableSpec, path: c.ColumnPath) -> Column:
         if found is None:
             raise Uneditable(f"column {'.'.join(path)} does not exist in the lake any more", remedy="run `drift` again")
         inside = children(found.type)
-    assert found is not None  # noqa: S101 -- no path is empty
+    assert found is not None  # noqa: S101 -- a path is never empty
     return found
 
 
@@ -116,7 +116,7 @@ def _inside(live: TableSpec, parent: c.ColumnPath) -> tuple[Column, ...]:
 
 
 def _place(declared: TableSpec, change: c.ColumnChange, names: Mapping[str, str]) -> Position:
-    """Returns where the property, the field or the column is declared; where columns are, for one that is added."""
+    """Returns the position of the property, the field or the column; for an added column, that of the columns."""
     found = (declared.sources[key] for key in _keys(change, names) if key in declared.sources)
     return next(found, declared.sources[""])
 

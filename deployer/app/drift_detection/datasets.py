@@ -13,7 +13,8 @@ from deployer.specs.types.dataset import DatasetSpec
 
 
 def edit_dataset(edits: SpecEdits, item: DriftItem, found: Drift) -> None:
-    """Edits the document of a dataset so that it declares what is live. Raises Uneditable for what it cannot."""
+    """Edits the document of a dataset so that it declares the live state. Raises Uneditable for what no edit can
+    express."""
     declared = found.lake.dataset(item.address.partition("/")[2])
     live = found.datasets.get(item.address)
     if declared is None:
@@ -28,7 +29,7 @@ def edit_dataset(edits: SpecEdits, item: DriftItem, found: Drift) -> None:
 
 
 def _property(change: c.Change, declared: DatasetSpec) -> str:
-    """Returns the property of the spec that the change is about."""
+    """Returns the property of the spec that the change affects."""
     match change:
         case c.ChangeSources():
             return "sources"

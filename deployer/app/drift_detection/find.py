@@ -1,4 +1,5 @@
-"""Finding drift: Pulumi's state of the stack compared with live state, as changes of the planner."""
+"""Finds drift: compares Pulumi's state of the stack with the live state. Drift has the form of the planner's
+changes."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ from deployer.state.model.lost_store import refuse_new_store
 from deployer.state.reader import StateReader
 from deployer.tables.importing.adopt import location_under, plain_datasets
 
-#: The property of the state store that a change of a table is in.
+#: the property of the state store that a kind of change affects
 _PROPERTIES: Mapping[type, str] = {
     c.SetOnline: "online",
     c.SetDeletionProtection: "deletion_protection",
@@ -69,7 +70,7 @@ _PROPERTIES: Mapping[type, str] = {
 
 @dataclass(frozen=True, slots=True)
 class DriftItem:
-    """One difference: what turns the resource as it was applied into the live one, and where that came from."""
+    """One difference: the change from the applied resource to the live one, and who made it where that is known."""
 
     address: str
     change: c.Change
@@ -86,9 +87,9 @@ class Undeclared:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """Differences by address, and what is there besides; `live` is what they were found in.
+    """The differences by address, and what the lake has besides; `live` is the state in which they were found.
 
-    `tables` are the live tables by the addresses that they were applied at, whatever they are called now; those that
+    `tables` are the live tables by the addresses at which they were applied, whatever their current names; tables that
     are gone are left out. Whether tables that are `unreadable` differ is unknown.
     """
 
@@ -98,16 +99,17 @@ class Drift:
     live: LiveLake
     tables: Mapping[str, TableSpec]
     unreadable: tuple[Unreadable, ...] = ()
-    targets: Targets | None = None  #: what was looked at, if not everything
-    datasets: Mapping[str, DatasetSpec] = field(default_factory=dict)  #: live, by the addresses as for `tables`
+    targets: Targets | None = None  #: what was compared, if not everything
+    #: live datasets, by the addresses at which they were applied
+    datasets: Mapping[str, DatasetSpec] = field(default_factory=dict)
 
 
 def find_drift(workspace: Workspace, given: Sequence[str] = (), on_progress: OnProgress = no_progress) -> Drift:
-    """Returns the differences between live state and what this stack last applied; `given` are the targets, if not
-    everything is one.
+    """Returns the differences between the live state and what this stack last applied. `given` are the targets; without
+    targets, everything is compared.
 
-    Raises NotFound when it never applied anything, Refused when another stack manages the lake then, or when its state
-    store is missing.
+    Raises NotFound when the stack never applied anything. Raises Refused when the stack never applied anything and
+    another stack manages the lake, or when the lake's state store is missing.
     """
     on_progress(Progress("reading the specs", 0, None, ""))
     lake = workspace.lake()
@@ -121,7 +123,7 @@ def find_drift(workspace: Workspace, given: Sequence[str] = (), on_progress: OnP
     root = _applied_root(workspace, lake, applied)
     try:
         store = open_reader(root)
-    except NotFound:  # so no table was examined
+    except NotFound:  # there is no store, so no table was compared
         refuse_new_store(root)
         refuse_lost_tables(workspace, root, applied)
         return Drift((), (), lake, LiveLake(None), {})
@@ -152,7 +154,7 @@ def find_drift(workspace: Workspace, given: Sequence[str] = (), on_progress: OnP
 
 
 def _applied_root(workspace: Workspace, lake: Lake, applied: Mapping[str, Applied]) -> str:
-    """Returns where the lake was applied; the specs may have moved it since."""
+    """Returns the root at which the lake was applied; the specs may have another root now."""
     roots = (each.inputs.get("root") for address, each in applied.items() if address.startswith("instance/"))
     return resolve_root(workspace.dir, str(next(roots, None) or lake.instance.root))
 
@@ -185,7 +187,7 @@ def _items(
 
 
 def _of_dataset(store: StateReader, address: str, resource: Applied, live: LiveLake) -> list[DriftItem]:
-    from deployer.catalog.datasets.declared.origin import dataset_origin  # it loads Arrow and the messages of Rerun
+    from deployer.catalog.datasets.declared.origin import dataset_origin  # it loads Arrow and Rerun's messages
 
     found = next((each.spec for each in live.datasets.values() if each.dataset_id == resource.id), None)
     changes = diff(dataset_of(resource.inputs), found)
@@ -209,7 +211,7 @@ def _of_table(
 def _origin(
     store: StateReader, root: str, resource: Applied, change: c.Change, entry: TableEntry | None
 ) -> Origin | None:
-    """Returns where a change came from; `entry` is None when the table is gone."""
+    """Returns who made a change; `entry` is None when the table is gone."""
     if entry is None or isinstance(change, c.RenameTable):
         return removal_origin(store, resource.id)
     if isinstance(change, c.ColumnChange):
@@ -229,7 +231,7 @@ def _unknown_tables(workspace: Workspace, live: LiveLake) -> Iterator[Undeclared
     for address, table in sorted(live.tables.items()):
         if address not in live.resources and table.owner in ("", workspace.owner):
             yield Undeclared(address, "it is in the state store, but not in this stack's Pulumi state")
-    for address, dataset in sorted(live.datasets.items()):  # those without an owner are of the catalog's clients
+    for address, dataset in sorted(live.datasets.items()):  # datasets without an owner belong to clients of the catalog
         if dataset.owner == workspace.owner and dataset.dataset_id not in live.applied_datasets:
             yield Undeclared(address, "it is in the catalog, but not in this stack's Pulumi state")
 

@@ -1,4 +1,4 @@
-"""Takes drift over into the specs: each difference becomes an edit where the property is declared."""
+"""Writes drift into the specs: each difference becomes an edit at the position that declares the property."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ from deployer.specs.values.root import resolve_root
 
 
 def take_over(workspace: Workspace, found: Drift) -> list[str]:
-    """Edits the specs so that they declare what is live, and brings Pulumi's state up to it; gives the files edited.
+    """Edits the specs so that they declare the live state, and refreshes Pulumi's state; returns the edited files.
 
-    Refused, before anything is written, when a difference cannot be an edit; the message says each with its place.
+    Raises Refused, before any file is written, when a difference cannot be an edit; the message lists each with its
+    position.
     """
     edits = SpecEdits(workspace.dir)
     refused = []
@@ -70,7 +71,8 @@ def take_over(workspace: Workspace, found: Drift) -> list[str]:
 
 
 def _check(lake: Lake, found: Drift) -> None:
-    """Raises Refused when the edited specs declare a difference still, because an overlay or variable has a part."""
+    """Raises Refused when the edited specs still declare a difference, because an overlay or variable also sets the
+    property."""
     for item in found.items:
         live: Spec | None
         declared: Spec | None
@@ -92,7 +94,7 @@ def _check(lake: Lake, found: Drift) -> None:
 
 
 def _subject(change: c.Change) -> tuple[str, object]:
-    """Returns what a change is about: the property of a resource, the column, or the index."""
+    """Returns what a change affects: the property of a resource, the column, the index, or the service."""
     match change:
         case (
             c.CreateIndex(index=index)
@@ -126,7 +128,7 @@ def _edit(edits: SpecEdits, item: DriftItem, found: Drift, workspace: Workspace)
     if live is None:
         remedy = "remove its document by hand, or run `up` to restore the declared state"
         raise Uneditable("documents are only removed by hand", where=declared.sources[""], remedy=remedy)
-    if _is_mended(item.change, declared):
+    if _is_edited_already(item.change, declared):
         return
     if isinstance(item.change, c.ColumnChange):
         names = {
@@ -171,8 +173,8 @@ def _edit_index(
 
 
 def _properties(change: c.Change, live: TableSpec) -> dict[str, Any] | None:
-    """Returns the values of the properties that the change is of, as a spec of the live table has them; None removes
-    the property. Returns None for a change that no property declares."""
+    """Returns the values of the properties that the change affects, in the form of a spec of the live table. A value of
+    None removes the property. Returns None for a change that no property declares."""
     match change:
         case c.SetOnline(online=online):
             return {"online": None if online else False}
@@ -213,8 +215,8 @@ def _properties(change: c.Change, live: TableSpec) -> dict[str, Any] | None:
             return None
 
 
-def _is_mended(change: c.Change, declared: TableSpec) -> bool:
-    """Returns whether the specs, edited by hand, also lack what is gone from the live table."""
+def _is_edited_already(change: c.Change, declared: TableSpec) -> bool:
+    """Returns whether the specs already lack what is gone from the live table, because they were edited by hand."""
     match change:
         case c.DropIndex(index=index):
             return index.name not in {each.name for each in declared.indexes}
@@ -227,15 +229,15 @@ def _is_mended(change: c.Change, declared: TableSpec) -> bool:
 
 
 def _declared(lake: Lake, name: str) -> TableSpec | None:
-    """Returns the table that was applied under that name; it may be declared as renamed from it meanwhile."""
+    """Returns the table that was applied under that name. The specs may declare it under a new name since."""
     return lake.table(name) or next((table for table in lake.tables if table.former_name == name), None)
 
 
 def _edit_service(edits: SpecEdits, change: c.ServiceChange, declared: TableSpec, live: TableSpec) -> None:
-    """The table's own declaration of a service becomes the whole of what the service is; the instance's stays."""
+    """Sets the table's own declaration to the whole live service; the instance's declaration stays unchanged."""
     name = service_name(change)
     form: dict[str, Any] | None = next((service_document(each) for each in live.services if each.name == name), None)
-    if name == "ingest":  # declared by a property of its own
+    if name == "ingest":  # declared by its own property
         edits.set_property(_place(declared, name), name, None if form is None else ingest_document(form))
         return
     implied = name == "expire" and declared.retention is not None
@@ -245,13 +247,13 @@ def _edit_service(edits: SpecEdits, change: c.ServiceChange, declared: TableSpec
 
 
 def _of_instance(declared: TableSpec, name: str) -> bool:
-    """Returns whether the instance declares the service for all of its tables, and this table does not."""
+    """Returns whether the service is declared by the instance, for all of its tables, and not by this table."""
     services, service = declared.sources.get("services"), declared.sources.get(f"services.{name}")
     return service is not None and (services is None or service.file != services.file or service < services)
 
 
 def _rename_table(edits: SpecEdits, declared: TableSpec, live: TableSpec) -> None:
-    """The document takes the live name, and `renamed_from` the one by which Pulumi's state knows the table."""
+    """Sets the document's name to the live name, and `renamed_from` to the name in Pulumi's state."""
     for name in ("database", "name"):
         if getattr(declared, name) != getattr(live, name):
             edits.set_property(_place(declared, name), name, getattr(live, name))

@@ -1,4 +1,4 @@
-"""Tables that exist already, taken under management.
+"""The import of existing tables: the stack manages them afterwards.
 
 `deployer.app`, `deployer.app.operations` and `deployer.cli` may import it.
 """

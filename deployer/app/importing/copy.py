@@ -1,4 +1,4 @@
-"""`deployer import` of rows that are copied into a new table."""
+"""`deployer import` that copies rows into a new table."""
 
 from __future__ import annotations
 
@@ -35,7 +35,11 @@ def copy_rows(
     options: ReadOptions,
     on_progress: OnProgress = no_progress,
 ) -> ImportedTable:
-    """Declares the table, creates it and loads it from `source`, or finishes that."""
+    """Declares the table, creates it and loads it from `source`; a repeated call finishes an interrupted import.
+
+    `keys` are the row keys and the sort keys. Raises InvalidInput for a row key with nulls, and Conflict for a table
+    that is declared differently or has other rows.
+    """
     row_keys, sort_keys = keys
     on_progress(Progress("reading the types of the columns", 0, None, ""))
     found = infer([source], None, options)
@@ -44,12 +48,13 @@ def copy_rows(
             raise InvalidInput(
                 f"column {each.name} has nulls, and row keys are never null", where=source, remedy="choose other keys"
             )
-    copied = [replace(each, computed=None) for each in found.columns]  # a load does not bring values of computed ones
+    # a load does not write values of computed columns
+    copied = [replace(each, computed=None) for each in found.columns]
     computed = [each.name for each in found.columns if each.computed is not None]
     columns = tuple(replace(each, nullable=False) if each.name in row_keys else each for each in copied)
     spec = TableSpec(database, name, columns, row_keys, sort_keys)
     declared = lake.table(spec.full_name)
-    job_id = f"import-{spec.full_name}"  # the same one when it is run again: its rows are added once
+    job_id = f"import-{spec.full_name}"  # the same job at each run, so that its rows are added once
     if declared is None:
         check_specs(workspace, lake, [spec])
         write_specs(workspace, [spec])
@@ -59,7 +64,7 @@ def copy_rows(
         if diff(spec, declared) or (live and live.statistics.rows and not loaded):
             raise declared_already(spec)
         if loaded and is_applied(workspace, lake, spec):
-            return reported(workspace, [spec], copied=True)[0]  # all was done before
+            return reported(workspace, [spec], copied=True)[0]  # an earlier run did everything
     on_progress(Progress("creating the table", 0, None, ""))
     apply_only(workspace, [spec.address])
     reached("cli.import.applied")

@@ -26,7 +26,8 @@ from deployer.tables.importing.adopt import Adoptable, adopt, adoptable, locatio
 def adopt_one(
     workspace: Workspace, lake: Lake, found: Adoptable, on_progress: OnProgress = no_progress
 ) -> ImportedTable:
-    """Takes one dataset under management, or finishes that. Raises Conflict for a table that is declared otherwise."""
+    """Imports one dataset, or finishes an interrupted import. Raises Conflict for a table that is declared
+    differently."""
     spec = found.spec
     declared = lake.table(spec.full_name)
     if declared:
@@ -42,7 +43,7 @@ def adopt_one(
 def adopt_all(
     workspace: Workspace, lake: Lake, datasets: list[Path], database: str, on_progress: OnProgress = no_progress
 ) -> tuple[list[ImportedTable], dict[str, str]]:
-    """Imports many in the same way; returns what was imported, and why others were left out, by folder."""
+    """Imports many datasets in place; returns the imported tables, and by folder why the other ones were left out."""
     root = workspace.root(lake)
     before = read_live(root, on_progress=on_progress)
     live = {table.location: table.spec.full_name for table in before.tables.values()}
@@ -53,7 +54,7 @@ def adopt_all(
         name = live.get(location_under(root, path) or "") or f"{database}.{table_name(path.name)}"
         declared = lake.table(name)
         if declared and declared.address in applied and location_under(root, path) in live:
-            continue  # it is imported; others were interrupted half-way
+            continue  # it is imported; the others were interrupted
         try:
             one = adoptable(root, path, *name.split("."))
             if (declared and diff(one.spec, declared)) or any(name == other.spec.full_name for other in found):
@@ -69,7 +70,7 @@ def adopt_all(
 
 
 def _adopt(workspace: Workspace, lake: Lake, found: list[Adoptable], on_progress: OnProgress) -> list[ImportedTable]:
-    """Every step can be repeated: what is registered is protected, and declared once it is whole."""
+    """Registers and protects the datasets, writes their specs, and applies these. Every step can be repeated."""
     root = workspace.root(lake)
     new = [each.spec for each in found if not lake.table(each.spec.full_name)]
     check_specs(workspace, lake, new)
@@ -82,6 +83,6 @@ def _adopt(workspace: Workspace, lake: Lake, found: list[Adoptable], on_progress
     write_specs(workspace, new)
     tables = [each.spec for each in found]
     on_progress(Progress("applying the new specs", 0, None, ""))
-    apply_only(workspace, [table.address for table in tables])  # and nothing else that the specs may have changed
+    apply_only(workspace, [table.address for table in tables])  # only these tables: the specs may have other changes
     reached("cli.import.applied")
     return reported(workspace, tables, copied=False)

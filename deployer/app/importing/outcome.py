@@ -1,4 +1,4 @@
-"""The outcome of an import, and what earlier imports had done."""
+"""The result of an import, and whether an earlier import was complete."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from deployer.specs.model import Lake, TableSpec
 
 @dataclass(frozen=True, slots=True)
 class ImportedTable:
-    """An imported table as it is live, and `file`, which declares it.
+    """An imported table in its live state, and `file`, the spec file that declares it.
 
-    `copied`: its rows were copied; else they are where they were. `managed`: it was under management before, so nothing
-    was done. `notes` say what was assumed of the files that were read; None where none were.
+    `copied`: its rows were copied; otherwise they stayed in place. `managed`: it was imported before, so nothing was
+    done. `notes` are the assumptions made about the files that were read; None where no files were read.
     """
 
     address: str
@@ -47,7 +47,7 @@ class ImportedTable:
 def reported(
     workspace: Workspace, tables: list[TableSpec], *, copied: bool, managed: bool = False
 ) -> list[ImportedTable]:
-    """Returns what is live of the imported tables, and where it is declared."""
+    """Returns the live state of the imported tables, with the files that declare them."""
     lake = workspace.lake()
     live = read_live(workspace.root(lake)).tables
     declared = {table.address: table for table in lake.tables}
@@ -71,6 +71,6 @@ def is_applied(workspace: Workspace, lake: Lake, spec: TableSpec) -> bool:
 
 
 def declared_already(spec: TableSpec) -> Conflict:
-    """Returns the error for a table that the specs declare otherwise, or that has other rows."""
+    """Returns the error for a table that the specs declare differently, or that has other rows."""
     remedy = "choose another name; `deployer up` creates what is declared, and `deployer ingest` loads it"
     return Conflict("the specs declare the table already", where=spec.address, remedy=remedy)

@@ -1,4 +1,4 @@
-"""The spec files of imported tables: where they go, what must be true of them before, and how they are written."""
+"""The spec files of imported tables: their paths, the check before the import, and writing them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from deployer.specs.model import Lake, TableSpec
 
 
 def check_specs(workspace: Workspace, lake: Lake, tables: Sequence[TableSpec]) -> None:
-    """Raises InvalidInput, before anything is done, when the specs could not declare these tables beside the others.
+    """Raises InvalidInput, before anything changes, when the specs could not declare these tables beside the others.
 
-    Raises Conflict when there is no place for a file.
+    Raises Conflict when a file with the table's name exists already.
     """
     for table in tables:
         _place(workspace, table)
@@ -33,9 +33,9 @@ def check_specs(workspace: Workspace, lake: Lake, tables: Sequence[TableSpec]) -
 
 
 def write_specs(workspace: Workspace, tables: Sequence[TableSpec]) -> list[str]:
-    """Declares each table in a file, written as a whole or not at all; gives the files in order.
+    """Declares each table in a spec file, which is replaced in one step; returns the files in order.
 
-    Removes them again when the project's specs refuse one.
+    Restores the files when the project's specs are not valid with one of the tables.
     """
     before: dict[Path, str | None] = {}
     files = []
@@ -60,7 +60,7 @@ def write_specs(workspace: Workspace, tables: Sequence[TableSpec]) -> list[str]:
 
 def _replace(file: Path, text: str) -> None:
     beside = file.with_name(f".{file.name}.{token_hex(8)}")
-    with beside.open("x", encoding="utf-8") as written:  # never through a link
+    with beside.open("x", encoding="utf-8") as written:  # mode "x" never follows a link
         written.write(text)
     beside.replace(file)
 

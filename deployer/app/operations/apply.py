@@ -1,4 +1,4 @@
-"""`apply` and `apply_plan`: change the lake into what the specs, or a plan, declare."""
+"""`apply` and `apply_plan`: change the lake to what the specs, or a plan, declare."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from deployer.specs.model import Lake
 if TYPE_CHECKING:
     from deployer.tables.evolution.rewrite.cleanup import OldDataset
 
-#: Is given a plan that changes something, and says whether it may be applied.
+#: Receives a plan that changes something, and returns whether the plan may be applied.
 Approve = Callable[[PlanResult], bool]
 
 
@@ -40,9 +40,9 @@ Approve = Callable[[PlanResult], bool]
 class ApplyResult:
     """The result of `apply` or `apply_plan`.
 
-    `summary` counts the engine's operations by kind, `operations` has each of them. `old_datasets` are those that
-    rewrites left and whose time is over: removed, or kept for a reason. `recordings` is what was registered with
-    datasets, and what of it failed.
+    `summary` counts the engine's operations by kind, `operations` lists them. `old_datasets` are datasets that rewrites
+    left behind and whose retention has ended: removed, or kept for a reason. `recordings` lists the recordings that
+    were registered with datasets, and the failures.
     """
 
     plan: PlanResult
@@ -53,7 +53,7 @@ class ApplyResult:
 
     @property
     def unreadable(self) -> tuple[Unreadable, ...]:
-        """Tables that were left as they are because they cannot be read; everything else was applied."""
+        """The tables that were left unchanged because they cannot be read; everything else was applied."""
         return self.plan.unreadable
 
     def to_json(self) -> dict[str, Any]:
@@ -68,8 +68,8 @@ class ApplyResult:
 
 
 class PlanMoved(Refused):
-    """The state that a plan read has changed, so nothing was applied. `moved` lists each change; `file` is the saved
-    plan's, None where it was given as a value."""
+    """The state that a plan read has changed, so nothing was applied. `moved` lists each change. `file` is the file of
+    a saved plan; None where the plan was passed as a value."""
 
     kind = "Refused"
 
@@ -89,7 +89,7 @@ class PlanMoved(Refused):
 
 
 def ignore_plan(_: PlanResult) -> None:
-    """Ignores the plan."""
+    """Does nothing with the plan: the default of `on_plan`."""
 
 
 def apply(
@@ -111,12 +111,13 @@ def apply(
     """Plans and applies what the specs declare. Other runs on the stack are refused until it ends.
 
     The arguments are those of `plan`. `on_plan` receives the plan first. Then `approve` is called, unless the plan is
-    empty; Interrupted is raised if it returns False. `lock_timeout` is how long to wait while another run holds the
-    stack, such as `"90s"`; Conflict is raised then, at once by default. `install_missing` is given a provider's plugin
+    empty; Interrupted is raised if it returns False. `lock_timeout`, such as `"90s"`, is how long to wait while another
+    run holds the stack; then Conflict is raised, by default at once. `install_missing` receives a provider's plugin
     that the program needs and that is not installed. `on_progress` receives the progress of the planning, until
-    `on_plan` is called; the `reporter` that of the steps.
+    `on_plan` is called; the `reporter` receives that of the steps.
 
-    Raises PlanRefused for a plan with refused changes, EngineFailed where a step fails; what was done is saved then.
+    Raises PlanRefused for a plan with refused changes. Raises EngineFailed where a step fails; completed steps are then
+    saved.
     """
     with masking.scope() as secrets:
         opened = open_workspace(project, stack, specs)
@@ -155,8 +156,9 @@ def apply_plan(
 ) -> ApplyResult:
     """Applies exactly this plan, of `plan` or of a file of `save_plan`, unless something that it read changed since.
 
-    Of a file, `expect` is the digest that it has to have; it has to be signed where DEPLOYER_PLAN_PUBLIC_KEY is set.
-    `approve` is asked only where the plan takes something away. Other arguments are those of `apply`.
+    `expect` is the digest that a file must have. A file must be signed where DEPLOYER_PLAN_PUBLIC_KEY is set. `approve`
+    is called only where the plan destroys data, or deletes or replaces a resource. Other arguments are those of
+    `apply`.
 
     Raises PlanMoved with everything that changed, Refused for a plan of another project, stack, digest or signature,
     Corrupt for a file that was damaged or edited, and what `apply` raises.
@@ -169,7 +171,7 @@ def apply_plan(
         workspace = replace(workspace, new_state=new_state or workspace.new_state)
         file = saved.saved_as if saved.saved_as.file else None
         handle_missing_plugin(workspace, saved.desired, install_missing)
-        # What the plan is compared with stays so until it is applied.
+        # The state that the plan is compared with does not change until the plan is applied.
         with held_in_time(workspace, saved.desired, lock_timeout, reporter):
             planned, moved = plan_again(workspace, saved, reporter, on_progress)
             if moved:
@@ -184,7 +186,7 @@ def apply_plan(
 
 
 def require_approval(plan: PlanResult, approve: Approve) -> None:
-    """Raises Interrupted for a no."""
+    """Raises Interrupted if `approve` returns False."""
     if not approve(plan):
         raise Interrupted("the plan was not approved; nothing was changed")
 
@@ -195,8 +197,8 @@ def _apply(workspace: Workspace, planned: Planned, result: PlanResult, reporter:
     reached("cli.up.planned")
     root = workspace.root(planned.lake)
     _record_others(root, planned, reporter)
-    # With an empty plan too: Pulumi's state takes over what was refreshed, and what a run that was interrupted left
-    # open. The program applies the lake that was shown, even if the specs are edited meanwhile.
+    # This also runs for an empty plan: Pulumi's state then takes over what was refreshed, and what an interrupted run
+    # left open. The program applies the lake that was shown, even if the specs are edited meanwhile.
     ended = finish_deletions(workspace, planned, reporter)
     refreshed = planned.refreshed.without(ended) if planned.refreshed else None
     with known_lake(workspace.dir, workspace.specs, planned.lake, workspace.stack), reporter.steps() as on_event:
@@ -233,9 +235,10 @@ def _record_others(root: str, planned: Planned, reporter: Reporter) -> None:
 
 
 def _remove_old_datasets(root: str, planned: Planned) -> tuple[OldDataset, ...]:
-    """Remove what rewrites left and the plan showed; those that have to be looked at first are kept, with why.
+    """Removes the datasets that rewrites left and the plan showed. Returns them, and those that are kept with the
+    reason.
 
-    Only tables are looked at that had an old dataset or that the plan changed: the state of the others is not read.
+    Only tables that had an old dataset or that the plan changed are checked: the state of the others is not read.
     """
     from deployer.state import open_store
     from deployer.tables.evolution.rewrite.cleanup import remove_old_datasets
@@ -255,7 +258,8 @@ def _remove_old_datasets(root: str, planned: Planned) -> tuple[OldDataset, ...]:
 
 
 def _publish_clusters(workspace: Workspace, lake: Lake, engine: Engine, reporter: Reporter) -> None:
-    """Publishes the clusters on AWS as the stack has them now. What is applied stays applied if that fails."""
+    """Publishes the current clusters of the stack on AWS. A failure becomes a note, and what is applied stays
+    applied."""
     from deployer.app.stack.state import stack_outputs
     from deployer.compute.jobs.code import REMOTE_KINDS
     from deployer.compute.running.published_clusters import publish_clusters
@@ -269,7 +273,8 @@ def _publish_clusters(workspace: Workspace, lake: Lake, engine: Engine, reporter
 
 
 def _remove_unused_code(workspace: Workspace, lake: Lake, engine: Engine, reporter: Reporter) -> None:
-    """Removes code of jobs that the stack has not named for long. What is applied stays applied if that fails."""
+    """Removes code of jobs that no stack has used for long. A failure becomes a note, and what is applied stays
+    applied."""
     from deployer.compute.old_job_code import DAYS, remove_old_code
     from deployer.platform.text.formatting import count, size
 

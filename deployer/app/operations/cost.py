@@ -1,4 +1,4 @@
-"""`cost`: what a lake is expected to cost a month on AWS."""
+"""`cost`: the expected monthly cost of a lake on AWS."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def cost(
     reporter: Reporter = SILENT,
     on_progress: OnProgress = no_progress,
 ) -> CostResult:
-    """Estimates what the lake costs a month, as declared and by what it holds now.
+    """Estimates the monthly cost of the lake, from its specs and its current contents.
 
-    `prices` is a file of prices, else `deployer:prices` of the stack or those of this release. `assume` are texts such
-    as `runs_per_day=4`, over `deployer:assume`. What the lake holds is unknown where it cannot be read; the reporter is
-    given the reason. `on_progress` receives how many tables are read.
+    `prices` is a file of prices; by default that of the stack's `deployer:prices`, or the prices of this release.
+    `assume` are texts such as `runs_per_day=4`, which override `deployer:assume`. Where the lake cannot be read, its
+    contents are unknown, and the reporter receives the reason. `on_progress` receives how many tables are read.
 
     Raises InvalidInput for a wrong assumption, NotFound for a missing file of prices.
     """
@@ -61,7 +61,8 @@ def cost(
 
 
 def _holding(workspace: Workspace, lake: Lake, basis: Basis, reporter: Reporter, on_progress: OnProgress) -> Holding:
-    """Returns what is declared, with the sizes of what is there; unknown where that cannot be read, which is noted."""
+    """Returns the declared resources with their current sizes. Where the sizes cannot be read, they are unknown, and
+    the reporter receives a note."""
     root = lake.instance.root
     if not root.startswith("s3://"):
         return Holding(lake.instance)
@@ -75,8 +76,8 @@ def _holding(workspace: Workspace, lake: Lake, basis: Basis, reporter: Reporter,
 
 
 def _state_bytes(instance: InstanceSpec, region: str | None) -> int | None:
-    """Returns the size of the state's table as DynamoDB tells it, which it counts every six hours; None where it does
-    not."""
+    """Returns the size in bytes of the state's table as DynamoDB reports it; None where it cannot be read. DynamoDB
+    updates the size every six hours."""
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError, ClientError
 

@@ -1,4 +1,4 @@
-"""`destroy`: delete what a stack manages."""
+"""`destroy`: deletes what a stack manages."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from deployer.platform.text import masking
 class DestroyResult:
     """The result of `destroy`.
 
-    `summary` counts the engine's operations by kind, `operations` has each of them. `kept` are the names of protected
-    resources that are still in AWS and are not part of the stack any more.
+    `summary` counts the engine's operations by kind, `operations` lists them. `kept` are the names of protected
+    resources that stay in AWS and are not part of the stack any more.
     """
 
     plan: PlanResult
@@ -61,10 +61,11 @@ def destroy(
 ) -> DestroyResult:
     """Deletes every table that the stack manages, and the instance.
 
-    The arguments are those of `apply`; `approve` is always asked. Tables that hold rows are protected until
+    The arguments are those of `apply`; `approve` is always called. Tables that hold rows are protected until
     `allow_destroy` names them or `deletion_protection: false` was applied.
 
-    Raises PlanRefused for protected tables, Refused for protected resources of other providers, else what `apply` does.
+    Raises PlanRefused for protected tables, Refused for protected resources of other providers, and what `apply`
+    raises.
     """
     with masking.scope() as secrets:
         workspace = replace(open_workspace(project, stack, specs), delete_savepoints=delete_savepoints)

@@ -71,10 +71,10 @@ def doctor(
     timeout: float = 30.0,
     on_wait: Callable[[Sequence[str]], None] = lambda _checks: None,
 ) -> DoctorResult:
-    """Looks for what is missing or wrong: this machine, the project, the lake, AWS. Changes nothing.
+    """Looks for what is missing or wrong on this machine, in the project, in the lake and in AWS. Changes nothing.
 
-    The checks run side by side, for at most `timeout` seconds. `on_wait` is called with the names of those that still
-    run. A project that cannot be read is a finding, too.
+    The checks run in parallel, for at most `timeout` seconds. `on_wait` is called with the names of the checks that
+    still run. A project that cannot be read is a finding too.
     """
     with masking.scope():
         return DoctorResult(stack, tuple(run_checks(checks_of(read_place(project, stack, specs)), timeout, on_wait)))
@@ -85,7 +85,8 @@ def write_policies(
 ) -> PoliciesResult:
     """Writes the IAM policies of the roles that deploy and preview to a folder, and the boundary of the stack's roles.
 
-    Raises InvalidInput where the lake is not on AWS or the files cannot be written.
+    Raises NotFound without a project. Raises Refused without readable specs, for a lake that is not on S3, without
+    credentials, and for files that cannot be written.
     """
     from deployer.app.diagnostics import policies
 

@@ -24,10 +24,10 @@ from deployer.state.model.times import iso_utc
 class DriftResult:
     """The differences between live state and what stack `stack` last applied.
 
-    `items` are the differences by address, each with its change and, where known, who made it and when. `undeclared` is
-    what is in the lake and was never declared. Of `unreadable` tables it is unknown whether they differ. `targets` is
-    what was compared, None for everything. `taken_over`: the differences count as applied now; `written` are the spec
-    files that were edited for that.
+    `items` are the differences by address, each with its change and, where known, its author and time. `undeclared` are
+    resources of the lake that were never declared. Whether `unreadable` tables differ is unknown. `targets` is what was
+    compared; None for everything. `taken_over`: the differences were written into the spec files `written`, and count
+    as applied now.
     """
 
     stack: str

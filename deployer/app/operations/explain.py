@@ -1,4 +1,4 @@
-"""`explain`: what an error, a service or a change is, and what to do about it."""
+"""`explain`: the meaning of an error, a service or a change, and what to do about it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from deployer.errors import NotFound
 from deployer.specs.yaml.suggestions import nearest
 from deployer.state.model.services import EXCLUDES
 
-FILE = "explanations.yaml"  #: beside this package
+FILE = "explanations.yaml"  #: in the package `deployer.app`
 TopicKind = Literal["error", "service", "change"]
-#: Services with a page of their own.
+#: services with their own page
 _SERVICE_PAGES = {
     **{
         name: f"{name.lower()}.md"
@@ -56,7 +56,7 @@ class Explanation:
 
 
 def explain(topic: str) -> Explanation:
-    """Returns the explanation of the error, service or change of that name, in any case of letters.
+    """Returns the explanation of the error, service or change of that name, which may be in upper or lower case.
 
     Raises NotFound for any other name, with the nearest topic.
     """
@@ -71,7 +71,7 @@ def explain(topic: str) -> Explanation:
 
 @cache
 def topics() -> Mapping[TopicKind, tuple[Explanation, ...]]:
-    """Returns all explanations by what they are of."""
+    """Returns all explanations by the kind of their topics."""
     text = resources.files("deployer.app").joinpath(FILE).read_text(encoding="utf-8")
     read: Mapping[str, Mapping[str, Mapping[str, str]]] = yaml.load(text, Loader=yaml.CSafeLoader)
     return {

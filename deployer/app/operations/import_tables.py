@@ -1,4 +1,4 @@
-"""`import_table` and `import_tables`: take tables that exist already under management, and write their specs."""
+"""`import_table` and `import_tables`: import existing tables, and write their specs."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from deployer.specs.model import InstanceSpec, Lake
 from deployer.tables.importing.adopt import adoptable, is_dataset, location_under, plain_datasets
 from deployer.tables.ingest.files.model import ReadOptions
 
-#: What to do for keys of a table whose rows stay where they are.
+#: the remedy for keys of a table whose rows stay in place
 KEYS_LATER = "declare `row_keys` in the spec, and `deployer up` rewrites the table in their order"
 
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """The tables that were imported, and why other datasets were left out, by the name of their folder."""
+    """The imported tables, and why other datasets were left out, by the name of their folder."""
 
     imported: tuple[ImportedTable, ...]
     failed: Mapping[str, str]
@@ -51,15 +51,15 @@ def import_table(
     options: ReadOptions | None = None,
     on_progress: OnProgress = no_progress,
 ) -> ImportResult:
-    """Takes one table under management and writes its spec, or finishes that; a plan is empty afterwards.
+    """Imports one table and writes its spec, or finishes an interrupted import. A plan is empty afterwards.
 
-    `address` is such as `table/nyc.flights`. `source` is a Lance dataset, or files to copy from; else the dataset
-    ROOT/NAME.lance or ROOT/DATABASE/NAME.lance. A dataset below the root stays where it is, unless `copy` is set;
-    anything else is copied into a new table with these keys, read by `options`. `on_progress` receives the rows that
-    are read and written.
+    `address` is an address such as `table/nyc.flights`. `source` is a Lance dataset, or files to copy from; by default
+    the dataset ROOT/NAME.lance or ROOT/DATABASE/NAME.lance. A dataset below the root stays in place, unless `copy` is
+    set. Anything else is copied into a new table with these keys, and `options` says how to read it. `on_progress`
+    receives the rows that are read and written.
 
     Raises Conflict where the specs declare the table differently, NotFound without a source, InvalidInput for keys of
-    rows that stay where they are.
+    rows that stay in place.
     """
     with masking.scope():
         database, name = split_name(address.removeprefix("table/"))
@@ -92,11 +92,11 @@ def import_tables(
     specs: Path | str | None = None,
     on_progress: OnProgress = no_progress,
 ) -> ImportResult:
-    """Takes every dataset `folder/*.lance` under management where it is, as tables of `database`, or finishes that.
+    """Imports every dataset `folder/*.lance` in place, as tables of `database`, or finishes an interrupted import.
 
     `folder` is the root of the instance. Where there are no specs yet, an instance with that root is declared first.
-    Datasets that cannot be imported are left out, and named with the reason. `on_progress` receives how many datasets
-    are read and taken over. Raises NotFound where there is none.
+    Datasets that cannot be imported are left out; the result names them with the reason. `on_progress` receives how
+    many datasets are read and imported. Raises NotFound where there is no dataset.
     """
     with masking.scope():
         place = Path(folder).resolve()

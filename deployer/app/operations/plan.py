@@ -1,4 +1,4 @@
-"""`plan`: what `apply` would change, as a value."""
+"""`plan`: the changes that `apply` would make, as a value."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PlanResult:
-    """A plan: what an operation changes, how risky that is, and whether it may be applied.
+    """A plan: the changes of an operation, their risks, and whether they may be applied.
 
-    `plan` has every resource with its changes. `against` is the Git ref that the specs were compared with, None where
-    live state was read. `saved` is the file of a saved plan, else None.
+    `plan` has every resource with its changes. `against` is the Git ref that the specs were compared with; None where
+    live state was read. `saved` is the file of a saved plan, otherwise None.
     """
 
     plan: Plan
@@ -36,9 +36,7 @@ class PlanResult:
     planned: Planned | None = field(default=None, repr=False, compare=False)  #: None where no live state was read
     against: str | None = None
     saved: SavedAs | None = None
-    secrets: masking.KnownSecrets | None = field(
-        default=None, repr=False, compare=False
-    )  #: of which no file may hold any
+    secrets: masking.KnownSecrets | None = field(default=None, repr=False, compare=False)  #: no file may contain these
 
     @property
     def instance(self) -> str:
@@ -47,12 +45,12 @@ class PlanResult:
 
     @property
     def changes(self) -> tuple[PlannedChange, ...]:
-        """Every change of the lake's own resources with its risk, its cause and why it is refused, if it is."""
+        """Every change of the lake's own resources with its risk, its cause and, if it is refused, the reason."""
         return self.plan.changes
 
     @property
     def totals(self) -> Mapping[Action, int]:
-        """Returns how many resources are created, updated, deleted and left as they are."""
+        """Returns how many resources are created, updated, deleted and left unchanged."""
         return self.plan.counts()
 
     @property
@@ -72,23 +70,23 @@ class PlanResult:
 
     @property
     def unreadable(self) -> tuple[Unreadable, ...]:
-        """Tables that cannot be read. `apply` leaves them as they are, `destroy` deletes them."""
+        """The tables that cannot be read. `apply` leaves them unchanged, `destroy` deletes them."""
         return self.plan.unreadable or (tuple(self.planned.live.unreadable.values()) if self.planned else ())
 
     @property
     def is_empty(self) -> bool:
-        """Returns whether there is nothing to do. Some tables may be unreadable all the same."""
+        """Returns whether there is nothing to do. Tables may be unreadable nevertheless."""
         return self.plan.is_empty
 
     @property
     def is_refused(self) -> bool:
-        """Returns whether `apply` raises PlanRefused: a change is refused, or a mandatory rule of the policies is
-        broken."""
+        """Returns whether `apply` raises PlanRefused: a change is refused, or the plan violates a mandatory rule of the
+        policies."""
         return self.plan.is_refused
 
     @property
     def takes_away(self) -> bool:
-        """Returns whether it destroys data, or deletes or replaces a resource of any provider."""
+        """Returns whether the plan destroys data, or deletes or replaces a resource of any provider."""
         return self.plan.takes_away
 
     def to_json(self) -> dict[str, Any]:
@@ -99,7 +97,7 @@ class PlanResult:
 
 
 class PlanRefused(Refused):
-    """The plan has changes that are refused, or it breaks mandatory rules; nothing was changed. `plan` is the plan."""
+    """The plan has refused changes, or it violates mandatory rules; nothing was changed. `plan` is the plan."""
 
     kind = "Refused"
 
@@ -133,14 +131,14 @@ def plan(
     reporter: Reporter = SILENT,
     on_progress: OnProgress = no_progress,
 ) -> PlanResult:
-    """Plans what `apply` would change, against live state refreshed first. Writes neither to the lake nor to any state.
+    """Plans what `apply` would change, against refreshed live state. Writes neither to the lake nor to any state.
 
-    `project` is the folder of `Pulumi.yaml`, found upwards from the current folder by default; `specs` is a file or
-    folder of specs, else `deployer:specs` of the stack. `targets` are addresses or globs that limit the plan.
-    `allow_destroy` are addresses whose data may be destroyed. `delete_savepoints` lets tables be deleted with their
-    savepoints, `new_state` allows a new state store in the place of a lost one. With `against`, a Git ref, the specs
-    are compared with those at the ref, and no live state is read. `on_progress` receives what is being read and asked,
-    and how far that is; exceptions that it raises end the plan.
+    `project` is the folder of `Pulumi.yaml`; by default the current folder or the nearest parent that has the file.
+    `specs` is a file or folder of specs; by default `deployer:specs` of the stack. `targets` are addresses or globs
+    that limit the plan. `allow_destroy` are addresses whose data may be destroyed. `delete_savepoints` lets tables be
+    deleted with their savepoints, `new_state` allows a new state store in the place of a lost one. With `against`, a
+    Git ref, the specs are compared with those at the ref, and no live state is read. `on_progress` receives the steps
+    of the planning and their progress; exceptions that it raises end the plan.
 
     Raises InvalidSpecs with every problem, InvalidInput for a wrong argument, Refused for another stack's lake.
     """
@@ -159,10 +157,10 @@ def plan(
 
 
 def save_plan(result: PlanResult, file: Path | str, *, signer: PlanSigner | None = None) -> PlanResult:
-    """Saves the plan for `apply_plan`, and gives it with its file and digest as `saved`.
+    """Saves the plan for `apply_plan`, and returns it with its file and digest as `saved`.
 
-    It is signed by `signer`, else with the key in DEPLOYER_PLAN_KEY where that is set. Raises Refused for a plan that
-    `apply_plan` would refuse, InvalidInput where the file cannot be written.
+    The file is signed by `signer`, or else with the key in DEPLOYER_PLAN_KEY where that is set. Raises Refused for a
+    plan that `apply_plan` would refuse, InvalidInput where the file cannot be written.
     """
     from deployer.app.planning.saved_plan import write_saved_plan
     from deployer.plan.saved.seal import plan_signer
@@ -175,7 +173,8 @@ def save_plan(result: PlanResult, file: Path | str, *, signer: PlanSigner | None
 
 
 def live_plan(result: PlanResult) -> Planned:
-    """Raises InvalidInput for a plan of two specs, which no live state was read for."""
+    """Returns the plan with its live state. Raises InvalidInput for a plan between two versions of the specs, which has
+    no live state."""
     if result.planned is None:
         raise InvalidInput(
             "a plan against a Git ref cannot be saved or applied",

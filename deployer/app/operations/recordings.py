@@ -1,4 +1,4 @@
-"""The work of `apply` on the recordings of declared datasets once these are as declared."""
+"""The part of `apply` that registers recordings, after the declared datasets are applied."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AppliedRecordings:
-    """The registrations of `apply` with the dataset at `address`. `failures` name each recording that could not be, and
-    each search index that could not be built; the others are there. `indexes` are search indexes that got their first
-    values."""
+    """The registrations by `apply` for the dataset at `address`. `failures` describe each recording that could not be
+    registered, and each search index that could not be built; all others succeeded. `indexes` are the search indexes
+    that got their first values."""
 
     address: str
     registered: int = 0
@@ -36,7 +36,8 @@ class AppliedRecordings:
 
 
 def apply_recordings(workspace: Workspace, planned: Planned) -> tuple[AppliedRecordings, ...]:
-    """Registers new recordings of datasets that say so, and builds declared search indexes that had no values yet."""
+    """Registers new recordings of datasets that declare `register: auto`, and builds declared search indexes that have
+    no values yet. Returns the datasets for which it did something."""
     targets = planned.plan.targets
     declared = [
         each

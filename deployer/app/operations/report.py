@@ -21,7 +21,7 @@ from deployer.tables.inspect.report import lake_report
 
 @dataclass(frozen=True, slots=True)
 class ReportResult:
-    """One self-contained page of the lake `instance`, which loads nothing and runs nothing."""
+    """A self-contained HTML page of the lake `instance`. The page loads nothing and runs no scripts."""
 
     instance: str
     page: str
@@ -43,10 +43,11 @@ def report(
     *,
     on_progress: OnProgress = no_progress,
 ) -> ReportResult:
-    """Shows the lake: tables, sizes, key space, fragments, indexes, services and their runs, health, history and drift.
+    """Makes a page of the lake: tables, sizes, key space, fragments, indexes, services and their runs, health, history
+    and drift.
 
-    Reads no rows. Known secrets are masked. Where drift cannot be looked for, the page says why. `on_progress` receives
-    how many tables are read.
+    It reads no rows. Known secrets are masked. If the drift cannot be determined, the page says why. `on_progress`
+    receives how many tables are read.
     """
     with masking.scope():
         workspace = open_workspace(project, stack, specs)

@@ -13,7 +13,7 @@ from deployer.specs.model import Lake
 
 @dataclass(frozen=True, slots=True)
 class ValidateResult:
-    """A valid lake. `unread` are spec files, relative to the project, that no stack includes."""
+    """A valid lake. `unread` are spec files that no stack includes, as paths relative to the project."""
 
     lake: Lake
     unread: tuple[str, ...]

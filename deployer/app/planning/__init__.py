@@ -1,4 +1,4 @@
-"""Plans of a project's stack: made, checked on data, judged by policies, kept in files.
+"""Plans of a project's stack: making them, checking them on data, judging them by policies, and saving them in files.
 
 The rest of `deployer.app` and `deployer.cli` may import it.
 """

@@ -1,4 +1,4 @@
-"""Addresses that options name, checked against the plan: one that is mistyped would allow nothing, without a word."""
+"""The check of addresses in options against the plan. Without it, a mistyped address would silently allow nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def check_addresses(option: str, given: Collection[str], plan: Plan) -> None:
             continue
         near = nearest_address(address, known)
         remedy = "leave it out, or write an address such as table/nyc.flights"
-        if plan.targets is not None:  # what is near to it may be another resource
+        if plan.targets is not None:  # the nearest address may be another resource
             remedy = f"leave it out, or target it too: --target {address}"
         elif near in known:
             remedy = f"did you mean {near}?"
@@ -36,7 +36,7 @@ def check_addresses(option: str, given: Collection[str], plan: Plan) -> None:
 
 
 def table_name(path: str) -> str:
-    """Returns a table's name from that of a file; letters lose their accents."""
+    """Returns a table name made from a file name; letters lose their accents."""
     path = "".join(each for each in unicodedata.normalize("NFKD", path) if not unicodedata.combining(each))
     stem = re.sub(
         r"(\.(gz|zst|parquet|pq|csv|tsv|jsonl?|ndjson|arrows?|feather|ipc|lance))+$", "", Path(path).name.lower()
@@ -46,7 +46,7 @@ def table_name(path: str) -> str:
 
 
 def split_name(table: str) -> tuple[str, str]:
-    """Returns the halves of `database.name`; raises InvalidInput for anything else."""
+    """Returns database and name of `database.name`; raises InvalidInput for anything else."""
     from deployer.errors import InvalidInput
 
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,127}\.[A-Za-z_][A-Za-z0-9_]{0,127}", table):

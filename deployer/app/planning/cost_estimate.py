@@ -1,4 +1,4 @@
-"""The monthly cost in a command's plan, for lakes on AWS: where prices, assumptions and the region come from."""
+"""The monthly cost in a plan, for lakes on AWS: where prices, assumptions and the region come from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from deployer.plan import Plan
     from deployer.specs.model import AwsSettings, InstanceSpec, Lake
 
-#: Settings of a stack, `deployer:prices` and `deployer:assume`.
+#: the settings of a stack, `deployer:prices` and `deployer:assume`
 PRICES, ASSUME = "prices", "assume"
 
 
@@ -34,7 +34,8 @@ class Basis:
 def cost_basis(
     workspace: Workspace, instance: InstanceSpec, prices: Path | None = None, assumed: Sequence[str] = ()
 ) -> Basis:
-    """Combines settings of the stack with options, which win. Raises InvalidInput, or NotFound for a missing file."""
+    """Combines settings of the stack with options, which take precedence. Raises InvalidInput, or NotFound for a
+    missing file."""
     from deployer.cost.assumptions import assume
     from deployer.cost.prices import read_prices
 
@@ -48,10 +49,10 @@ def cost_basis(
 
 
 def with_cost(workspace: Workspace, plan: Plan, lake: Lake, live: LiveLake, applied: AwsSettings | None = None) -> Plan:
-    """Returns the plan with what it changes in the monthly cost; as it was for a root on a disk, and with nothing to
-    do. With targets it is the cost of those and of the instance.
+    """Returns the plan with the change of the monthly cost. The plan is unchanged for a root on a disk, and when there
+    is nothing to do. With targets, the cost is that of the targets and the instance.
 
-    `applied` are the settings of the stack's resources, which live state does not have.
+    `applied` are the settings of the stack's AWS resources, which live state does not have.
     """
     if plan.is_empty or not lake.instance.root.startswith("s3://"):
         return plan
@@ -69,7 +70,7 @@ def with_cost(workspace: Workspace, plan: Plan, lake: Lake, live: LiveLake, appl
         None if holding is None else estimate(holding, basis.region, basis.prices, basis.assumptions)
         for holding in before_and_after(plan, live, lake, basis.managed)
     )
-    assert after is not None  # noqa: S101 -- what the specs declare is always there
+    assert after is not None  # noqa: S101 -- the specs always have an estimate
     return replace(plan, cost=difference(before, after))
 
 
@@ -84,6 +85,6 @@ def _region(instance: InstanceSpec) -> str | None:
 
     try:
         found: str | None = aws_session().region_name
-    except BotoCoreError:  # a profile that is not there, say
+    except BotoCoreError:  # for example, the profile does not exist
         return None
     return found

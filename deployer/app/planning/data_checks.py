@@ -1,4 +1,4 @@
-"""Checks of a plan against the data of its tables: its changes, and what it removes."""
+"""Checks of a plan's changes and removals against the data of its tables."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from deployer.specs.model import Lake
 def looked_up(
     plan: Plan, lake: Lake, live: LiveLake, root: str, on_progress: OnProgress = no_progress
 ) -> tuple[Plan, LiveLake]:
-    """Returns the plan with what the rows of its tables say of the changes; tables whose rows cannot be read are
-    unreadable.
+    """Returns the plan with the changes checked on the rows of the tables. Tables whose rows cannot be read become
+    unreadable, in the plan and in the live state.
 
-    Raises InvalidInput for a new default that takes more than a plan may.
+    Raises InvalidInput for a new default that exceeds the limits of a plan.
     """
     if plan.changes:
         from deployer.tables.evolution.schema.default_trial import refuse_defaults_over_limits
@@ -30,8 +30,8 @@ def looked_up(
     tables = {table.table_id: table for table in live.tables.values()}
     found: list[ResourcePlan] = []
     lost: list[Unreadable] = []
-    tell = on_progress if plan.changes else no_progress
-    for resource in counted(plan.resources, len(plan.resources), "checking the changes", "resources", tell):
+    report = on_progress if plan.changes else no_progress
+    for resource in counted(plan.resources, len(plan.resources), "checking the changes", "resources", report):
         table = tables.get(resource.table_id) if resource.changes and resource.table_id else None
         if table is None:
             found.append(resource)
@@ -56,7 +56,7 @@ def looked_up(
 def with_removals(
     workspace: Workspace, lake: Lake, plan: Plan, live: LiveLake, root: str, allow_destroy: Collection[str]
 ) -> Plan:
-    """Returns the plan with the datasets, and what deletions left, that the run removes."""
+    """Returns the plan with the old datasets, and the remains of interrupted deletions, that the run removes."""
     if not live.unfinished and not any(table.former for table in live.tables.values()):
         return plan
     from deployer.tables.maintenance.collect.foreseen_removals import foreseen_removals  # it loads Arrow

@@ -1,4 +1,4 @@
-"""The number of rows that a plan's retention lets expire now, by the recorded bounds of files. No row is read."""
+"""The number of rows that expire now under a plan's retention, from the recorded bounds of files. No row is read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from deployer.state.model.entities import TableState
 
 
 def with_expiring(plan: Plan, lake: Lake, live: LiveLake, root: str) -> Plan:
-    """Returns the plan with what would expire now beside each change of retention that destroys data."""
+    """Returns the plan with the number of rows that would expire now, for each change of retention that destroys
+    data."""
     tables = {table.table_id: table for table in live.tables.values()}
     declared = {spec.address: spec for spec in lake.tables}
     found: list[ResourcePlan] = []
@@ -42,7 +43,7 @@ def _counts(planned: PlannedChange) -> bool:
 
 
 def _field_id(location: str, column: str) -> int | None:
-    """Lance's id of the column, by which bounds of files that CLUSTER wrote are found."""
+    """Returns Lance's id of the column. The bounds of files that CLUSTER wrote are stored by this id."""
     from deployer.datasets.dataset import open_dataset
     from deployer.datasets.ordering.clustering import field_of
 

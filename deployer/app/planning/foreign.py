@@ -1,4 +1,4 @@
-"""Resources of other providers, such as the bucket of a lake on S3: in a plan, and what `destroy` may do to them."""
+"""Resources of other providers, such as the bucket of a lake on S3: in a plan, and in `destroy`."""
 
 from __future__ import annotations
 
@@ -14,22 +14,24 @@ from deployer.errors import DeployerError, Refused
 from deployer.plan import Foreign, Plan
 from deployer.provider.urn import address_of, is_in_no_cloud, type_of
 
-#: Why Pulumi does something to a resource of the lake that is as the specs declare it.
+#: reasons for an operation of Pulumi on a resource of the lake that has no changes
 _LEFT = {"create": "it exists already; Pulumi's state of this stack takes it over"}
-_USUAL = frozenset(("lake", "aws"))  #: packages of the programs that projects start with
+_USUAL = frozenset(("lake", "aws"))  #: packages of the programs that new projects start with
 _CUT_OFF = "left over from an interrupted run"
 
 
 def with_foreign(plan: Plan, operations: Collection[Operation]) -> Plan:
-    """Returns the plan, which shows the operations of other providers, and those that only Pulumi's state needs."""
+    """Returns the plan with the operations of other providers, and with those that only Pulumi's state needs."""
     return replace(plan, foreign=tuple(_foreign(plan, operations)))
 
 
 def _foreign(plan: Plan, operations: Collection[Operation]) -> Iterator[Foreign]:
-    """Operations that the planner does not plan: those of other providers, and what only Pulumi's state needs."""
+    """Yields operations that the planner does not plan: those of other providers, and those that only Pulumi's state
+    needs."""
     planned = {(resource.address, resource.action) for resource in plan.resources if resource.changes}
     unreadable = {table.address for table in plan.unreadable}
-    ended = {removal.table_id for removal in plan.removals if removal.kind == "deleting"}  # before the engine runs
+    # these deletions end before the engine runs
+    ended = {removal.table_id for removal in plan.removals if removal.kind == "deleting"}
     for operation in operations:
         if operation.op == "refresh" or is_in_no_cloud(operation.type, custom=operation.custom):
             continue
@@ -49,7 +51,7 @@ def _foreign(plan: Plan, operations: Collection[Operation]) -> Iterator[Foreign]
 
 
 def note_plugins(workspace: Workspace, recorded: Recorded, reporter: Reporter) -> None:
-    """Notes the programs that are started because Pulumi's state names their providers, the usual ones aside."""
+    """Notes the plugins that are started because Pulumi's state names their providers, except those of lake and aws."""
     others = sorted(recorded.packages - _USUAL)
     if not others:
         return
@@ -59,13 +61,13 @@ def note_plugins(workspace: Workspace, recorded: Recorded, reporter: Reporter) -
         try:
             started = f"{find_plugin(package, workspace.project.plugins, workspace.dir)} is started"
         except DeployerError:
-            started = "its plugin was not found"  # the engine says what to do, or the Pulumi CLI finds it
+            started = "its plugin was not found"  # the engine reports what to do, or the Pulumi CLI finds the plugin
         reporter.note(f"Pulumi's state names the provider {package}: {started}")
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignResource:
-    """A resource of another provider. `kept`: a deletion takes it out of the stack, and leaves it where it is."""
+    """A resource of another provider. `kept`: a deletion removes it from the stack, but not from its cloud."""
 
     name: str
     type: str
@@ -73,15 +75,15 @@ class ForeignResource:
     kept: bool
 
     def destroyed(self) -> Foreign:
-        """Returns what `destroy` does to it, as a plan says it."""
+        """Returns what `destroy` does to the resource, in the form of a plan."""
         if self.kept:
             return Foreign(f"{self.type} {self.name}", "release", "it stays in its cloud")
         return Foreign(f"{self.type} {self.name}", "delete")
 
 
 def foreign_resources(workspace: Workspace, engine: Engine) -> tuple[ForeignResource, ...]:
-    """Returns the resources of other providers in Pulumi's state, by type and name: its own order is that of the last
-    run."""
+    """Returns the resources of other providers in Pulumi's state, sorted by type and name, because the order in the
+    state depends on the last run."""
     deployment = engine.export(workspace.stack_ref).get("deployment") or {}
     found = (
         ForeignResource(
@@ -101,7 +103,7 @@ def foreign_resources(workspace: Workspace, engine: Engine) -> tuple[ForeignReso
 
 
 def refuse_protected(resources: Sequence[ForeignResource], allowed: Collection[str]) -> None:
-    """Raises Refused, before anything is deleted, when something protected was not allowed by name."""
+    """Raises Refused, before anything is deleted, when `allowed` does not name a protected resource."""
     refused = sorted(each.name for each in resources if each.protected and each.name not in allowed)
     if refused:
         what = "1 resource is" if len(refused) == 1 else f"{len(refused)} resources are"

@@ -1,5 +1,5 @@
-"""Recordings below the sources of the declared datasets that are not registered, from listings alone: no recording is
-read."""
+"""The new recordings in a plan: those below the sources of declared datasets that are not registered. Sources are only
+listed; no recording is read."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Deletions of a plan that no engine does: tables and datasets that this stack manages and Pulumi's state does not
-know, such as of `deployer table add`, tables that cannot be read, and tables whose deletion was interrupted."""
+"""Deletions of a plan that no engine does: of tables and datasets that this stack manages but Pulumi's state lacks
+(such as those of `deployer table add`), of tables that cannot be read, and of tables whose deletion was interrupted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 def finish_deletions(workspace: Workspace, planned: Planned, reporter: Reporter) -> dict[str, str]:
-    """Deletes all of them that the plan shows, which nothing refused, and notes each.
+    """Completes the interrupted deletions of the plan, and deletes everything else in it that no engine deletes. Notes
+    each deletion.
 
     Returns the addresses of the tables whose deletion was interrupted, by the tables' ids.
     """
@@ -30,7 +31,7 @@ def finish_deletions(workspace: Workspace, planned: Planned, reporter: Reporter)
 
 
 def _end_deletions(workspace: Workspace, planned: Planned) -> dict[str, str]:
-    """Ends the deletions that were interrupted. Returns their addresses by the tables' ids."""
+    """Completes the interrupted deletions. Returns the addresses of the tables by their ids."""
     unfinished = {each.table_id: each.address for each in planned.plan.removals if each.kind == "deleting"}
     if not unfinished:
         return {}
@@ -42,12 +43,12 @@ def _end_deletions(workspace: Workspace, planned: Planned) -> dict[str, str]:
 
 
 def _delete_unknown(workspace: Workspace, planned: Planned) -> list[str]:
-    """Deletes the tables that no engine deletes. Returns a line for each."""
+    """Deletes the tables and datasets that no engine deletes. Returns a line for each."""
     gone = [each for each in planned.plan.resources if each.action == "delete" and each.table_id]
     if not gone:
         return []
     known = {each.id for each in applied_resources(workspace, planned.engine()).values()}
-    unreadable = planned.live.unreadable.keys()  # Pulumi would read them before it deletes them
+    unreadable = planned.live.unreadable.keys()  # Pulumi would read these tables before it deletes them
     root = workspace.root(planned.lake)
     notes = []
     for each in sorted(gone, key=lambda each: each.address):
@@ -66,7 +67,7 @@ def _delete_unknown(workspace: Workspace, planned: Planned) -> list[str]:
 
 
 def _delete_dataset(workspace: Workspace, root: str, dataset_id: str) -> None:
-    from deployer.catalog.datasets.declared.apply import DeclaredDatasets  # it loads Arrow and the messages of Rerun
+    from deployer.catalog.datasets.declared.apply import DeclaredDatasets  # it loads Arrow and Rerun's messages
 
     with closing(open_store(root)) as store:
         DeclaredDatasets(store, root, workspace.dir).delete(dataset_id, allow_destroy=True)

@@ -1,4 +1,4 @@
-"""The plan of a command: what the engine would do, as changes of the planner."""
+"""The plan of a command: what the engine would do, in the form of the planner's changes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 class Planned:
     """A plan, the lake that it was made from, the engine that would apply it, and the live state that it read.
 
-    With targets `lake` is the whole lake still, as the program declares it, and `live` has the targets alone.
+    With targets, `lake` is still the whole lake, as the program declares it; `live` has only the targets.
     """
 
     plan: Plan
@@ -73,8 +73,8 @@ class Planned:
     config: Mapping[str, str]
     live: LiveLake
     allow_destroy: frozenset[str] = frozenset()
-    scope: Scope = Scope()  #: tables that cannot be read, and what is not targeted, are left alone by the engine
-    refreshed: Refreshed | None = None  #: what the engine read for the plan, where it was asked
+    scope: Scope = Scope()  #: what the engine leaves alone: tables that cannot be read, and what is not targeted
+    refreshed: Refreshed | None = None  #: what the engine read for the plan, if it ran
 
 
 def plan_up(
@@ -84,8 +84,9 @@ def plan_up(
     reporter: Reporter = SILENT,
     on_progress: OnProgress = no_progress,
 ) -> Planned:
-    """Returns what `up` would do, against live state refreshed first; `chosen` are the targets, if not everything is
-    one. Nothing is reported before the fork that reads ahead, which needs a process of one thread."""
+    """Returns what `up` would do, against refreshed live state. `chosen` are the targets; without targets, everything
+    is planned. It reports no progress before the fork that reads ahead, because that fork needs a process with one
+    thread."""
     if not is_packaged_program(workspace):
         prepare_for(workspace)
     with nullcontext(nothing_ahead) if chosen else reading_ahead(workspace) as received:
@@ -108,11 +109,11 @@ def plan_lake(
     reporter: Reporter = SILENT,
     on_progress: OnProgress = no_progress,
 ) -> Planned:
-    """Returns what `up` would do if the specs declared `lake`, against live state refreshed first.
+    """Returns what `up` would do if the specs declared `lake`, against refreshed live state.
 
-    `ahead` is live state that was just read, in case that it is of this lake. `chosen` are the targets, if not
-    everything is one: of other tables nothing is read. Without `ask_engine` the program is not run, and the plan has
-    the lake's own resources alone, which are all that policies see.
+    `ahead` is live state that was just read; it is used if it is of this lake. `chosen` are the targets; without
+    targets, everything is planned. With targets, other tables are not read. Without `ask_engine` the program does not
+    run, and the plan has only the lake's own resources, which are all that policies see.
     """
     root = workspace.root(lake)
     targets = None
@@ -186,7 +187,7 @@ def plan_lake(
 
 
 def _deletions(plan: Plan, root: str, *, instance: bool = False) -> Deletions:
-    """Returns what the plan deletes and renames, for the provider."""
+    """Returns the tables that the plan deletes and renames, for the provider."""
     deleted = {each.table_id for each in plan.resources if each.action == "delete" and each.table_id}
     unfinished = {each.table_id for each in plan.removals if each.kind == "deleting"}
     renamed = {each.table_id for each in plan.resources if any(isinstance(c.change, RenameTable) for c in each.changes)}
@@ -194,7 +195,7 @@ def _deletions(plan: Plan, root: str, *, instance: bool = False) -> Deletions:
 
 
 def _refuse_unmoved(workspace: Workspace, lake: Lake, recorded: Recorded) -> None:
-    """Raises Refused when nothing is at the declared root, and the lake is still where the stack applied it."""
+    """Raises Refused when there is no lake at the declared root, but it still is where the stack applied it."""
     instance = lake.instance
     before = recorded.roots.get(instance.address)
     if before is None or workspace.root(lake) == (old := resolve_root(workspace.dir, before)):
@@ -214,9 +215,9 @@ def plan_destroy(
     reporter: Reporter = SILENT,
     on_progress: OnProgress = no_progress,
 ) -> Planned:
-    """Returns what `destroy` would do. Tables that are not protected need no permission of their own.
+    """Returns what `destroy` would do. Tables without deletion protection need not be in `allow_destroy`.
 
-    A table that cannot be read is deleted too. It counts as protected where its log does not tell.
+    A table that cannot be read is deleted too. It counts as protected where its log does not record the protection.
     """
     on_progress(Progress("reading live state", 0, None, ""))
     live = read_live(workspace.root(lake), to_delete=True, on_progress=on_progress)
@@ -235,7 +236,7 @@ def plan_destroy(
         allow_destroy=allowed,
         delete_savepoints=workspace.delete_savepoints,
     )
-    plan = replace(plan, unreadable=())  # they are deleted as the others are
+    plan = replace(plan, unreadable=())  # they are deleted like the others
     root = workspace.root(lake)
     plan = with_removals(workspace, lake, plan, live, root, allowed)
     with opened_policies(workspace, reporter) as policies:
@@ -251,14 +252,14 @@ def plan_destroy(
 
 
 def _note_output(reporter: Reporter, event: Event) -> None:
-    """Reports what the program prints, marked as the program's."""
+    """Reports the output of the program, with the prefix `program: `."""
     if isinstance(event, ProgramOutput):
         reporter.note(f"program: {event.text}")
 
 
 def _with_work_place(workspace: Workspace, lake: Lake, plan: Plan, engine: PlannedEngine) -> Plan:
-    """Adds to the plan where tables are rewritten and indexes of large tables are built: here, or on the instance's
-    cluster on AWS. The provider then gets the address of that cluster."""
+    """Adds to the plan where tables are rewritten and indexes of large tables are built: on this machine, or on the
+    instance's cluster on AWS. The provider then gets the address of that cluster."""
     if not rewrites_tables(plan, lake) and not builds_large_indexes(plan):
         return plan
     from deployer.app.stack.state import stack_outputs
@@ -280,7 +281,7 @@ def _with_work_place(workspace: Workspace, lake: Lake, plan: Plan, engine: Plann
 
 
 def _local_place(lake: Lake) -> str:
-    """Returns the place of builds of indexes where no cluster on AWS is declared."""
+    """Returns the place where indexes are built if no cluster on AWS is declared."""
     from deployer.compute.clusters import local_default
 
     cluster = local_default(lake.instance.clusters)
@@ -288,6 +289,6 @@ def _local_place(lake: Lake) -> str:
 
 
 def _not_made_yet(lake: Lake) -> str:
-    """Returns the place of rewrites while the stack has not made the declared cluster, and what makes it first."""
+    """Returns the place of rewrites while the declared cluster does not exist yet, with the command that creates it."""
     first = f"`deployer up --target {lake.instance.address}` makes it first"
     return f"on this machine, as the stack has not made the declared cluster yet; {first}"

@@ -1,4 +1,4 @@
-"""The verdict of the rules of `policies/` on a command's plan. Without such a folder nothing of them is loaded."""
+"""The verdict of the rules in `policies/` on a command's plan. Without that folder, no code of policies is loaded."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened_policies(workspace: Workspace, reporter: Reporter) -> Iterator[Policies | None]:
-    """Yields the project's policies, None where there are none; read before the program runs, which could write others.
+    """Yields the project's policies; None where there are none. They are read before the program runs, which could
+    write other ones.
 
-    Raises InvalidSpecs for policies that are broken.
+    Raises InvalidSpecs for policies that are not valid.
     """
     if not has_policies(workspace.dir):
         yield None
@@ -41,10 +42,10 @@ def opened_policies(workspace: Workspace, reporter: Reporter) -> Iterator[Polici
 def judged(
     workspace: Workspace, plan: Plan, lake: Lake, live: LiveLake, policies: Policies | None, *, declared: bool = True
 ) -> Plan:
-    """Returns the plan with what the policies say of it; as it was where there are none.
+    """Returns the plan with the verdict of the policies; unchanged where there are none.
 
-    `declared` is False where the plan deletes what the lake declares. A plan with targets is judged as if there were
-    nothing else. Raises InvalidSpecs for rules that fail.
+    `declared` is False where the plan deletes what the lake declares. A plan with targets is judged as if nothing else
+    existed. Raises InvalidSpecs for rules that fail.
     """
     if policies is None:
         return plan
@@ -55,7 +56,8 @@ def judged(
 def judged_at_ref(
     workspace: Workspace, plan: Plan, lake: Lake, live: LiveLake, project: Path, ref: str, reporter: Reporter
 ) -> Plan:
-    """Returns the same by the policies that the project had at a Git ref, whose files are in the folder `project`."""
+    """Returns the plan with the verdict of the policies that the project had at a Git ref. The project's files at the
+    ref are in the folder `project`."""
     from deployer.plan.verdict import Verdict
 
     if has_policies(project):
@@ -85,7 +87,8 @@ def _judged(
     if targets is not None:
         specs = [spec for spec in specs if spec.address in targets.addresses]
         approvals = tuple(each for each in policies.approvals if each.address in targets.addresses)
-        policies = replace(policies, approvals=approvals)  # those of other resources are not unused
+        # otherwise approvals for other resources would count as unused
+        policies = replace(policies, approvals=approvals)
     view = plan_view(plan, specs, live, workspace.stack, dt.datetime.now(dt.UTC), since)
     verdict = evaluate(policies, view)
     if targets is not None:

@@ -1,8 +1,8 @@
-"""Live state read by a second process while this one reads the specs: the two halves of a preview at once.
+"""Live state that a second process reads while this process reads the specs: the two parts of a preview in parallel.
 
-The second process is a fork that was made before anything heavy is loaded; it reads the lake that Pulumi's state of the
-stack names, and sends what it found through a pipe. Whenever anything is not as expected (another root, an error, no
-second processor), this process reads for itself and reports errors.
+The second process is a fork that is made before heavy libraries are loaded. It reads the lake that Pulumi's state of
+the stack names, and sends the result through a pipe. Where anything is not as expected (another root, an error, no
+second processor), this process reads the lake itself and reports errors.
 """
 
 from __future__ import annotations
@@ -32,16 +32,18 @@ from deployer.specs.model import Storage, TableSpec
 from deployer.specs.types.types import Column
 from deployer.specs.values.root import resolve_root
 
-#: Of these there are many; built by their constructor they take half the time of what dataclasses do by themselves.
+#: Classes with many instances. Unpickling them by their constructor takes half the time of the default of dataclasses.
 _MANY = (Column, LiveTable, Storage, TableSpec, TableStatistics)
 
-_HOW_FAR = struct.Struct("QQ")  #: how many tables the second process has read, and of how many, in shared memory
-_LOOKS = 0.1  #: seconds between two looks at that, while this process waits
+_PROGRESS = struct.Struct(
+    "QQ"
+)  #: in shared memory: how many tables the second process has read, and how many there are
+_PROGRESS_SECONDS = 0.1  #: seconds between two reads of that, while this process waits
 
 
 @dataclass(frozen=True, slots=True)
 class Prefetched:
-    """The state that was read ahead: the lake at `root`, an absolute path, and what Pulumi's state holds."""
+    """The state that was read ahead: the lake at `root`, an absolute path, and the contents of Pulumi's state."""
 
     root: str
     live: LiveLake
@@ -49,34 +51,34 @@ class Prefetched:
 
 
 class Received(Protocol):
-    """Waits for what was read, and returns it: None when that came to nothing."""
+    """A function that waits for the second process and returns what it read; None when it read nothing."""
 
     def __call__(self, on_progress: OnProgress = no_progress) -> Prefetched | None: ...
 
 
 def nothing_ahead(on_progress: OnProgress = no_progress) -> None:
-    """Returns what was read where nothing is read ahead."""
+    """Returns None: nothing was read ahead."""
 
 
 @contextmanager
 def reading_ahead(workspace: Workspace) -> Iterator[Received]:
-    """Starts to read. Inside the block, the function waits for what was read.
+    """Starts to read ahead. Inside the block, the yielded function waits for the result.
 
-    The second process is over when the block is, however that ends.
+    The second process ends with the block, however the block ends.
     """
     if not workspace.project.backend_url.startswith("file://") or not _may_fork():
         yield nothing_ahead
         return
-    how_far = mmap.mmap(-1, _HOW_FAR.size)
+    progress = mmap.mmap(-1, _PROGRESS.size)
     receiver, sender = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(receiver)
-        _send(workspace, sender, how_far)
+        _send(workspace, sender, progress)
     os.close(sender)
     with os.fdopen(receiver, "rb") as pipe:
         try:
-            yield lambda on_progress=no_progress: _received(pipe, how_far, on_progress)
+            yield lambda on_progress=no_progress: _received(pipe, progress, on_progress)
         finally:
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
@@ -84,8 +86,8 @@ def reading_ahead(workspace: Workspace) -> Iterator[Received]:
 
 
 def _may_fork() -> bool:
-    """Returns whether a fork gains anything and is safe: it has only the thread that made it, and none may hold a
-    lock."""
+    """Returns whether a fork is useful and safe. A fork has only the thread that made it, so no other thread may exist
+    that could hold a lock."""
     if not sys.platform.startswith("linux") or len(os.sched_getaffinity(0)) < 2:
         return False
     try:
@@ -94,21 +96,20 @@ def _may_fork() -> bool:
         return False
 
 
-def _received(pipe: io.BufferedReader, how_far: mmap.mmap, on_progress: OnProgress) -> Prefetched | None:
-    """Returns what the second process sent. It is a fork of this one, so that its pickles are as good as own
-    objects."""
-    while on_progress is not no_progress and not select.select([pipe], [], [], _LOOKS)[0]:
-        done, total = _HOW_FAR.unpack_from(how_far)
+def _received(pipe: io.BufferedReader, progress: mmap.mmap, on_progress: OnProgress) -> Prefetched | None:
+    """Returns what the second process sent. That process is a fork of this one, so its pickles can be trusted."""
+    while on_progress is not no_progress and not select.select([pipe], [], [], _PROGRESS_SECONDS)[0]:
+        done, total = _PROGRESS.unpack_from(progress)
         on_progress(Progress("reading live state", done, total or None, "tables" if total else ""))
     try:
         found = pickle.load(pipe)  # noqa: S301
     except (EOFError, pickle.UnpicklingError):
-        return None  # it came to nothing
+        return None  # the second process sent nothing
     return found if isinstance(found, Prefetched) else None
 
 
-def _send(workspace: Workspace, sender: int, how_far: mmap.mmap) -> None:
-    """The whole life of the second process: it prints nothing, leaves nothing behind and never returns."""
+def _send(workspace: Workspace, sender: int, progress: mmap.mmap) -> None:
+    """Runs the second process: it prints nothing, leaves no files and never returns."""
     try:
         for stop in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
             signal.signal(stop, signal.SIG_DFL)
@@ -116,7 +117,7 @@ def _send(workspace: Workspace, sender: int, how_far: mmap.mmap) -> None:
         silence = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silence, 1)
         os.dup2(silence, 2)
-        found = _read(workspace, lambda now: _HOW_FAR.pack_into(how_far, 0, now.done, now.total or 0))
+        found = _read(workspace, lambda now: _PROGRESS.pack_into(progress, 0, now.done, now.total or 0))
         if found is not None:
             with os.fdopen(sender, "wb") as pipe:
                 pipe.write(_pickled(found))

@@ -1,4 +1,4 @@
-"""`preview --out` and `up PLAN`: a plan kept in a file, and what must still be true when it is applied."""
+"""`preview --out` and `up PLAN`: a plan in a file, and the facts that must still hold when it is applied."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ PROGRAM = "program"  #: the address under which a plan pins the files of the Pul
 def write_saved_plan(
     workspace: Workspace, planned: Planned, path: Path, signer: PlanSigner | None, secrets: masking.KnownSecrets
 ) -> SavedAs:
-    """Writes the plan. Raises Refused for one that `up` would refuse or that holds one of the `secrets`, InvalidInput
-    where it cannot be written."""
+    """Writes the plan. Raises Refused for a plan that `up` would refuse or that contains one of the `secrets`,
+    InvalidInput where the file cannot be written."""
     if planned.plan.refused or planned.plan.refused_removals:
         raise Refused(
             "the plan has changes that are refused, so it was not saved",
@@ -46,7 +46,7 @@ def write_saved_plan(
         )
     saved = as_saved_plan(workspace, planned)
     if known := secrets.name_in(json.dumps(saved.changes)):
-        # a mask would be applied as it is, and reviewers get the file
+        # a mask would be applied literally, and reviewers get the file
         raise Refused(
             f"the plan holds the value of {known} in clear, so it was not saved",
             where=path,
@@ -56,7 +56,7 @@ def write_saved_plan(
 
 
 def as_saved_plan(workspace: Workspace, planned: Planned) -> SavedPlan:
-    """Returns the plan as a file of it would have it: what it applies, and everything that it read."""
+    """Returns the plan in its saved form: what it applies, and everything that it read."""
     specs = workspace.specs
     inside = specs.is_relative_to(workspace.dir)
     return SavedPlan(
@@ -73,10 +73,10 @@ def as_saved_plan(workspace: Workspace, planned: Planned) -> SavedPlan:
 
 
 def open_plan(path: Path, project: Path | None, stack: str | None, expect: str | None) -> tuple[Workspace, SavedPlan]:
-    """Returns the saved plan and the workspace that it is for.
+    """Returns the saved plan and its workspace.
 
-    Raises Refused for a plan of another project or stack, of another digest than `expect`, and for one that is not
-    signed as the environment asks; Corrupt for one that has an unexpected structure.
+    Raises Refused for a plan of another project or stack, with another digest than `expect`, or without the signature
+    that the environment requires. Raises Corrupt for a plan with an unexpected structure.
     """
     expected = None if expect is None else expected_digest(expect)
     saved = read_plan(path, deployer=__version__, expect=expected, key=checking_key())
@@ -87,7 +87,7 @@ def open_plan(path: Path, project: Path | None, stack: str | None, expect: str |
     name, of_stack = saved.stack.rsplit("/", 1)
     if stack is not None and stack != of_stack:
         raise Refused(f"the plan is for stack {of_stack}, not {stack}", where=path, remedy="leave out --stack")
-    # The specs that the program reads are those of the plan; relative to the project, wherever that is checked out.
+    # The program reads the specs of the plan. Their path is relative to the project, wherever that is checked out.
     workspace = open_workspace(project, of_stack, None)
     workspace = Workspace(
         workspace.project,
@@ -106,7 +106,7 @@ def open_plan(path: Path, project: Path | None, stack: str | None, expect: str |
 
 
 def _faults(lake: Lake) -> Iterator[str]:
-    """Yields what the rules of specs refuse in a plan's tables, which are not trusted."""
+    """Yields what the rules of specs refuse in a plan's tables and datasets. The file of a plan is not trusted."""
     seen = set[str]()
     for table in lake.tables:
         yield from (f"{table.address}: {found.reason}" for found in check_table(table))
@@ -123,7 +123,7 @@ def _faults(lake: Lake) -> Iterator[str]:
 def plan_again(
     workspace: Workspace, saved: SavedPlan, reporter: Reporter = SILENT, on_progress: OnProgress = no_progress
 ) -> tuple[Planned, list[MovedFact]]:
-    """Returns what the saved plan does now, and what moved since it was made."""
+    """Returns what the saved plan would do now, and the facts that changed since it was made."""
     planned = plan_lake(
         workspace,
         saved.desired,
@@ -132,7 +132,8 @@ def plan_again(
         reporter=reporter,
         on_progress=on_progress,
     )
-    removals = tuple(each for each in planned.plan.removals if each.name in saved.removals)  # later ones wait
+    # datasets that were left since then stay for now
+    removals = tuple(each for each in planned.plan.removals if each.name in saved.removals)
     planned = replace(planned, plan=replace(planned.plan, removals=removals))
     found = moved(saved.read, _read(workspace, planned), planned.live)
     if (
@@ -149,14 +150,15 @@ def plan_again(
 
 
 def _reads_specs_itself(planned: Planned) -> bool:
-    """Returns whether the program reads the specs itself. The embedded engine gives it the lake of the plan."""
+    """Returns whether the program reads the specs itself. With the embedded engine, the program gets the plan's
+    lake."""
     from deployer.engine.embedded import EmbeddedEngine
 
     return not isinstance(planned.engine(), EmbeddedEngine)
 
 
 def _applied(lake: Lake, saved: SavedPlan) -> list[Spec]:
-    """Returns what the plan applies of what a lake declares: all, or its targets."""
+    """Returns the declared specs that the plan applies: all, or its targets."""
     tables = sorted(lake.tables, key=lambda table: table.address)
     specs: tuple[Spec, ...] = (lake.instance, *tables, *sorted(lake.datasets, key=lambda dataset: dataset.address))
     return [each for each in specs if saved.targets is None or each.address in saved.targets.addresses]
@@ -180,7 +182,8 @@ def _read(workspace: Workspace, planned: Planned) -> dict[str, dict[str, Any]]:
 
 
 def _program_files(folder: Path) -> list[Path]:
-    """Returns every file beside the program that it could import. Bytecode is none: it is never taken from there."""
+    """Returns every file beside the program that the program could import. Bytecode is excluded, because Python does
+    not load it from there."""
     return sorted(
         file
         for file in folder.rglob("*")

@@ -1,4 +1,4 @@
-"""`--target` of `preview` and `up`: which resources take part, what the engine may touch, and what it leaves alone."""
+"""`--target` of `preview` and `up`: the resources that take part, and what the engine may and may not touch."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from deployer.plan.targeting.targets import Targets, matching, needs_instance, r
 from deployer.provider.urn import address_of, urn_of
 from deployer.specs.model import Lake
 
-#: What `plan_lake` is limited to: addresses and globs of a user, or the targets of a saved plan as they are.
+#: The limit of `plan_lake`: addresses and globs of a user, or the targets of a saved plan.
 Chosen = Sequence[str] | Targets
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """URNs for the engine. With `targets` it touches nothing else; what is in `leave` it does not touch in any case."""
+    """URNs for the engine. With `targets`, it touches only these. It never touches what is in `leave`."""
 
     targets: frozenset[str] = frozenset()
     leave: frozenset[str] = frozenset()
 
 
 def choose_targets(chosen: Chosen, lake: Lake, live: Mapping[str, str], recorded: Recorded) -> Targets | None:
-    """Returns the targets of a run; None for the whole lake. `live` are the addresses of the state store's tables by
+    """Returns the targets of a run; None for the whole lake. `live` has the addresses of the state store's tables by
     id."""
     if isinstance(chosen, Targets):
         return chosen
@@ -37,13 +37,14 @@ def choose_targets(chosen: Chosen, lake: Lake, live: Mapping[str, str], recorded
 
 
 def limited(workspace: Workspace, plan: Plan, lake: Lake, live: LiveLake, recorded: Recorded, targets: Targets) -> Plan:
-    """Returns the plan of the targets. The instance stays in it where it is a target, or where the targets need it.
+    """Returns the plan of the targets. The instance stays in it if it is a target, or if the targets need it.
 
-    `plan`, `lake` and `live` have the targets' tables and the instance. Raises InvalidInput for a target of which there
-    is only a table that another stack manages.
+    `plan`, `lake` and `live` have the targets' tables and the instance. Raises InvalidInput for a target that matches
+    only a table of another stack.
     """
     instance = lake.instance.address
-    unknown = is_known(workspace.project.backend_url) and instance not in recorded.ids  # so is what a table belongs to
+    # then it is also unknown what a table belongs to
+    unknown = is_known(workspace.project.backend_url) and instance not in recorded.ids
     if unknown or needs_instance((each.change for each in plan.changes), lake, live):
         targets = targets.needing(instance)
     resources = tuple(each for each in plan.resources if each.address != instance or instance in targets.addresses)
@@ -63,9 +64,10 @@ def limited(workspace: Workspace, plan: Plan, lake: Lake, live: LiveLake, record
 
 
 def scope_of(workspace: Workspace, targets: Targets | None, lake: Lake, live: LiveLake, recorded: Recorded) -> Scope:
-    """Returns what the engine may touch: all but the tables that cannot be read, and what is not targeted.
+    """Returns what the engine may touch: everything except tables that cannot be read, and what is not targeted.
 
-    Resources of other providers belong to the instance: with it they take part, and only tables are left alone.
+    Resources of other providers belong to the instance. If the instance takes part, they do too, and only tables and
+    datasets are left alone.
     """
     leave = _unreadable(lake, live, recorded)
     if targets is not None and lake.instance.address not in targets.addresses:
@@ -79,8 +81,8 @@ def scope_of(workspace: Workspace, targets: Targets | None, lake: Lake, live: Li
 
 
 def refuse_unreached(plan: Plan, scope: Scope, operations: Collection[Operation]) -> None:
-    """Raises Refused for a table to be created that the engine passes over: the program has it inside of a component,
-    so that its URN is not the one that its address tells."""
+    """Raises Refused for a table to be created that the engine passes over. The program declares it inside of a
+    component, so that its URN differs from the one that follows from its address."""
     reached = {address_of(operation.urn) for operation in operations}
     for resource in plan.resources:
         if scope.targets and resource.action == "create" and resource.address not in reached:
@@ -92,7 +94,7 @@ def refuse_unreached(plan: Plan, scope: Scope, operations: Collection[Operation]
 
 
 def _unreadable(lake: Lake, live: LiveLake, recorded: Recorded) -> set[str]:
-    """Returns the addresses of tables that cannot be read: as live, as declared, and as they were applied."""
+    """Returns the addresses of tables that cannot be read: the live, the declared and the applied ones."""
     if not live.unreadable:
         return set()
     ids = {table.table_id for table in live.unreadable.values()}
@@ -101,13 +103,13 @@ def _unreadable(lake: Lake, live: LiveLake, recorded: Recorded) -> set[str]:
 
 
 def urns_of(workspace: Workspace, addresses: Collection[str], recorded: Recorded) -> frozenset[str]:
-    """Returns the URNs of resources, by all the names under which the program or Pulumi's state has them."""
+    """Returns the URNs of resources, under all names that the program or Pulumi's state has for them."""
     urns = {urn_of(workspace.project.name, workspace.stack, address) for address in addresses}
     return frozenset(urns | {urn for address, urn in recorded.urns.items() if address in addresses})
 
 
 def recorded_of(recorded: Recorded, targets: Targets | None) -> Recorded:
-    """Returns what Pulumi's state has of the targets."""
+    """Returns the part of Pulumi's state that concerns the targets."""
     if targets is None:
         return recorded
     return replace(

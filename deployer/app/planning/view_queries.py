@@ -1,4 +1,4 @@
-"""Checks before a plan is made that the queries of its views can be maintained from changes."""
+"""The check, before a plan is made, that the queries of its views can be maintained incrementally."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from deployer.specs.types.view import view_to_stored
 
 
 def require_maintainable(lake: Lake, live: LiveLake, root: str) -> None:
-    """Raises InvalidSpecs that names all that cannot be maintained in the queries of views that are created or get
-    another query.
+    """Raises InvalidSpecs with everything that cannot be maintained in the queries of new and changed views.
 
-    A query is checked against the tables as they are declared; of its functions, only their packages are read.
+    A query is checked against the declared tables; of its functions, only the packages are read.
     """
     problems = []
     for view in lake.tables:
@@ -25,14 +24,14 @@ def require_maintainable(lake: Lake, live: LiveLake, root: str) -> None:
         except InvalidInput as error:
             at = view.sources.get("query") or view.sources.get("") or Position("specs")
             problems.append(Problem(at, f"view `{view.full_name}`: {error.what}", error.remedy, Rule.VIEW_QUERY))
-        except DeployerError:  # a function whose package cannot be read: the view's own error, when it is made
+        except DeployerError:  # the package of a function cannot be read; creating the view reports this
             continue
     if problems:
         raise InvalidSpecs(problems)
 
 
 def _parse(view: TableSpec, lake: Lake, root: str) -> None:
-    from deployer.platform.isolation.trusted_functions import NONE_TRUSTED  # all of this loads Arrow and DataFusion
+    from deployer.platform.isolation.trusted_functions import NONE_TRUSTED  # these modules load Arrow and DataFusion
     from deployer.specs.types.arrow import arrow_schema
     from deployer.views.definition import ViewDefinition
     from deployer.views.query.model import SourceSchema
@@ -48,6 +47,6 @@ def _parse(view: TableSpec, lake: Lake, root: str) -> None:
         stable_row_ids = not source.row_keys if stable is None else stable
         return SourceSchema(name, arrow_schema(source.columns), source.row_keys, source.unique, stable_row_ids)
 
-    assert view.view is not None  # noqa: S101 -- the caller's condition
+    assert view.view is not None  # noqa: S101 -- the caller checks this
     definition = ViewDefinition.of_json(view_to_stored(view.view), view.address)
     queries_of(root, NONE_TRUSTED).parse(definition, schema_of, view.address)

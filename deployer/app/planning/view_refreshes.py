@@ -1,4 +1,4 @@
-"""The rows that refreshes of the declared views would read and write, from logs and manifests: no row is read."""
+"""The rows that refreshes of the declared views would read and write, from logs and manifests. No row is read."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def _refresh(view: TableSpec, changes: Iterable[c.Change], lake: Lake, live: Liv
 
 
 def _planned(view: TableSpec, now: LiveTable, root: str) -> ViewRefresh:
-    from deployer.platform.isolation.trusted_functions import TrustedFunctions  # all of this loads Arrow and DataFusion
+    # these modules load Arrow and DataFusion
+    from deployer.platform.isolation.trusted_functions import TrustedFunctions
     from deployer.tables.open_table import read_entry
     from deployer.views.refresh.engine import queries_of
     from deployer.views.refresh.refresh import plan_refresh

@@ -1,4 +1,4 @@
-"""The report of a lake as one page.
+"""The report of a lake as an HTML page.
 
 `deployer.app.operations` and `deployer.ui` may import it.
 """

@@ -17,8 +17,9 @@ from deployer.state.reader import StateReader
 
 @dataclass(frozen=True, slots=True)
 class DatasetView:
-    """A dataset. `manager` is the stack that manages it, empty for one of the catalog's clients. `new` describes the
-    unregistered recordings below its sources; empty where there are none. `searches` describes its search indexes."""
+    """A dataset. `manager` is the stack that manages it; empty for a dataset that a client of the catalog made. `new`
+    describes the unregistered recordings below its sources; empty where there are none. `searches` describes its search
+    indexes."""
 
     name: str
     manager: str
@@ -33,8 +34,8 @@ class DatasetView:
 
 
 def lake_datasets(project: Path, lake: Lake, root: str) -> tuple[DatasetView, ...]:
-    """Returns the datasets by name; relative sources are those of the `project`. No recording is read: files below
-    sources are listed."""
+    """Returns the datasets by name. Relative sources are relative to `project`. No recording is read: the files below
+    the sources are only listed."""
     try:
         store = open_reader(root)
     except NotFound:

@@ -1,4 +1,5 @@
-"""The report of a lake as one HTML page: what is drawn where, in percent of a drawing's width and pixels of height."""
+"""The report of a lake as an HTML page, with its drawings: horizontal positions in percent of the width, vertical ones
+in pixels."""
 
 from __future__ import annotations
 
@@ -22,12 +23,13 @@ from deployer.tables.inspect.sensitive import SHOWN_AS
 from deployer.tables.inspect.versions import TableVersion
 
 _MIDNIGHT = re.compile(r"(?<=^\d{4}-\d\d-\d\d)[ T]00:00:00(\.0+)?(Z|[+-]\d\d:?\d\d)?$|\.0+(?=Z|[+-]\d\d:?\d\d$)")
-_LANES = 8  #: rows of fragments below the leaves; more of them are drawn into the last one
+_LANES = 8  #: rows of fragments below the leaves; further fragments are drawn into the last row
 _DRAWN_FRAGMENTS = 400
 _DRAWN_VERSIONS = 200
 _LISTED_VERSIONS = 50
-_SLOTS = 28  #: places of versions in a history, so that a few versions do not look like blocks
-_WIDE_GAP, _NARROW_GAP = 0.13, 0.34  #: least distance of two labels, of the width, on a wide and a narrow page
+_SLOTS = 28  #: places of versions in a history, so that few versions do not look like blocks
+#: the least distance of two labels as a share of the width, on a wide and a narrow page
+_WIDE_GAP, _NARROW_GAP = 0.13, 0.34
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A text below the drawing; `wide` labels are only shown where there is room, `anchor` is SVG's."""
+    """A text below the drawing. `wide` labels are shown only where there is room; `anchor` is SVG's `text-anchor`."""
 
     at: float
     text: str
@@ -54,7 +56,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """`dropped` is how many things are not drawn because there are too many."""
+    """A drawing with its labels. `dropped` is the number of things that are not drawn because there are too many."""
 
     bars: tuple[Bar, ...]
     labels: tuple[Label, ...]
@@ -64,10 +66,11 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class DriftView:
-    """The drift on the page: `lines` has one for each difference, `undeclared` other resources, and why.
+    """The drift on the page: `lines` has a line for each difference, `undeclared` the resources without a spec with the
+    reason.
 
-    `unreadable` are tables of which it is unknown, and why. `unknown` is why drift could not be looked for; empty
-    where it was.
+    `unreadable` are tables whose drift is unknown, with the reason. `unknown` is why the drift could not be determined;
+    empty where it could.
     """
 
     stack: str
@@ -79,7 +82,7 @@ class DriftView:
 
 @dataclass(frozen=True, slots=True)
 class DriftLine:
-    """One difference: of which resource, what, by whom, when, and the dataset's version (empty: not known)."""
+    """One difference: the resource, the change, its author and time, and the dataset's version (empty: unknown)."""
 
     address: str
     what: str
@@ -97,7 +100,7 @@ def report_page(
     now: dt.datetime,
     datasets: Sequence[DatasetView] = (),
 ) -> str:
-    """Returns the whole page; `services` by the table's name, `now` is when it was made (UTC)."""
+    """Returns the whole page. `services` has the services by the table's name; `now` is the time of the page (UTC)."""
     whole = [table for table in tables if isinstance(table, TableReport)]
     largest = max((table.description.summary.bytes for table in whole), default=0) or 1
     return render_page(
@@ -125,13 +128,13 @@ def _view(table: TableReport, services: Mapping[str, ServicesView], largest: int
     summary = table.description.summary
     return {
         **table_view(table, services.get(summary.name)),
-        "id": f"t{index}",  # of a counter, so that no name can become part of an address
+        "id": f"t{index}",  # a counter, so that no table name becomes part of an HTML id
         "share": 100 * summary.bytes / largest,
     }
 
 
 def table_view(table: TableReport, services: ServicesView | None) -> dict[str, Any]:
-    """Returns what `table_body.html.j2` shows of one table, and its history."""
+    """Returns the values that `table_body.html.j2` shows of a table, including its history."""
     return {
         "table": table,
         "services": services,
@@ -147,12 +150,12 @@ def table_view(table: TableReport, services: ServicesView | None) -> dict[str, A
 
 
 def moment(at: int) -> str:
-    """Returns a time (ms) to the minute."""
+    """Returns a time (ms since 1970) as a text to the minute."""
     return utc(at)[:16]
 
 
 def _late(table: TableReport, now: dt.datetime) -> str:
-    """Returns why a view is late, and by how much; empty for one that is not, and for tables."""
+    """Returns why a view is late, and by how much; empty for a view that is not late, and for tables."""
     view = table.description.view
     if view is None or view.max_staleness is None or not view.behind:
         return ""
@@ -175,7 +178,8 @@ def _index_view(report: IndexReport) -> dict[str, Any]:
 
 
 def key_space(table: TableReport) -> Drawing:
-    """Leaves in the order of keys, as wide as their share of rows, and below them the fragments' key ranges."""
+    """Draws the leaves in the order of keys, as wide as their share of rows, and below them the fragments' key
+    ranges."""
     bars = []
     hidden = _hidden_keys(table)
     for number, (leaf, span) in enumerate(table.leaves):
@@ -199,7 +203,7 @@ def key_space(table: TableReport) -> Drawing:
 
 
 def _span(fragment: Fragment) -> Span:
-    assert fragment.span is not None  # noqa: S101 -- those without are not drawn
+    assert fragment.span is not None  # noqa: S101 -- fragments without a span are not drawn
     return fragment.span
 
 
@@ -225,8 +229,8 @@ def _split_labels(table: TableReport) -> tuple[Label, ...]:
 
 
 def timeline(versions: Sequence[TableVersion]) -> Drawing:
-    """Returns the newest versions, the oldest of them left: bars as high as the rows that each added, stubs where none
-    were."""
+    """Draws the newest versions, the oldest on the left. The height of a bar grows with the number of rows that the
+    version changed; versions without a change of rows are stubs."""
     drawn = list(reversed(versions[:_DRAWN_VERSIONS]))
     most = max((abs(version.rows or 0) for version in drawn), default=0) or 1
     height, step = 64, 100 / max(len(drawn), _SLOTS)
@@ -242,8 +246,8 @@ def timeline(versions: Sequence[TableVersion]) -> Drawing:
 
 
 def _date_labels(drawn: Sequence[TableVersion], step: float) -> tuple[Label, ...]:
-    """Returns the date of the first version, and each later day that a label has room for; times if all are of one
-    day."""
+    """Returns the date of the first version, and of each later day for which there is room; times if all versions are
+    of the same day."""
     if not drawn:
         return ()
     by_day = drawn[0].at.date() != drawn[-1].at.date()
@@ -262,14 +266,14 @@ def _date_labels(drawn: Sequence[TableVersion], step: float) -> tuple[Label, ...
 
 
 def what(version: TableVersion) -> str:
-    """Returns what a version did, as `deployer history` describes it."""
+    """Returns what a version did, in the words of `deployer history`."""
     what = version.kind or version.operation or "unknown"
     return f"{what}: {'; '.join(version.changes)}" if version.changes else what
 
 
 def label(version: TableVersion, versions: Sequence[TableVersion]) -> str:
-    """Returns a version's number as `query --at` takes it: versions before a rewrite have their dataset's before
-    it."""
+    """Returns a version's number in the form that `query --at` takes. For versions before a rewrite, the dataset's
+    number precedes it."""
     return str(version.version) if version.dataset == versions[0].dataset else f"{version.dataset}:{version.version}"
 
 
@@ -280,7 +284,7 @@ def _hidden_keys(table: TableReport) -> list[bool]:
 
 
 def _masked(key: tuple[Any, ...] | None, hidden: Sequence[bool]) -> tuple[Any, ...] | None:
-    """Returns a split point with a word in place of hidden values."""
+    """Returns a split point with a placeholder instead of hidden values."""
     if key is None:
         return None
     return tuple(SHOWN_AS if is_hidden else value for value, is_hidden in zip(key, hidden, strict=False))

@@ -1,4 +1,4 @@
-"""The services of a lake as its report shows them: how they stand, their runs as a timeline, and what comes next."""
+"""The services of a lake in its report: their status, their runs on a timeline, and what comes next."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from deployer.state.model.services import EXCLUDES, Run, ServiceKind
 from deployer.tables.inspect.sensitive import protected_columns, without_reasons
 from deployer.tables.open_table import ReadTable, read_entry
 
-DRAWN = 60  #: runs of a service that are drawn, the newest
-_NAMES = 17.0  #: percent of the width in which the names of services stand
-_LANE, _TALL, _GAP = 26, 14, 6  # pixels: of a service's row, of a run in it, and above it
-_SHORT = 600_000  #: milliseconds of all runs, below which seconds tell
-_LEAST = 0.5  #: percent of the width that a run has at least
+DRAWN = 60  #: the most runs of a service that are drawn; the newest are drawn
+_NAMES = 17.0  #: percent of the width that the names of services take
+# pixels: the height of a service's row, the height of a run in it, and the gap above the run
+_LANE, _TALL, _GAP = 26, 14, 6
+_SHORT = 600_000  #: milliseconds; for a shorter timeline, times are shown to the second
+_LEAST = 0.5  #: the least width of a run, in percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +41,13 @@ class Lane:
     """The row of one service."""
 
     name: ServiceKind
-    at: int  #: pixels, of the name's baseline
+    at: int  #: the baseline of the name, in pixels
     bars: tuple[RunBar, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RunDrawing:
-    """Runs of a table's services on one axis of time, from the oldest that is drawn until now."""
+    """The runs of a table's services on a common time axis, from the oldest run that is drawn until now."""
 
     lanes: tuple[Lane, ...]
     height: int
@@ -65,12 +66,12 @@ class ServicesView:
 
     @property
     def wrong(self) -> tuple[ServiceReport, ...]:
-        """The services that are overdue, or failed last."""
+        """The services that are overdue, or whose last run failed."""
         return tuple(each for each in self.report.services if not each.status.is_well)
 
 
 def lake_services(root: str, now: dt.datetime) -> dict[str, ServicesView]:
-    """Returns the services by the table's name, without tables that cannot be read, which the report lists
+    """Returns the services by the table's name. Tables that cannot be read are left out; the report lists them
     elsewhere."""
     at = round(now.timestamp() * 1000)
     found = {}
@@ -87,7 +88,7 @@ def lake_services(root: str, now: dt.datetime) -> dict[str, ServicesView]:
 
 
 def table_services(table: ReadTable, at: int) -> ServicesView:
-    """Returns the services of one table at a time (ms). Raises DeployerError for a table that cannot be read."""
+    """Returns the services of a table at a time (ms). Raises DeployerError for a table that cannot be read."""
     with lance_errors(dataset_location(table.root, table.entry)):
         if protected_columns(table.store, table.state):
             table = replace(table, state=without_reasons(table.state))
@@ -96,7 +97,7 @@ def table_services(table: ReadTable, at: int) -> ServicesView:
 
 
 def runs_drawn(runs: Sequence[Run], now: int) -> RunDrawing | None:
-    """Runs, the newest first, as rows of bars; None where there are none."""
+    """Draws runs, given newest first, as rows of bars; None where there are no runs."""
     kinds = [kind for kind in EXCLUDES if any(run.service == kind for run in runs)]
     shown = {kind: [run for run in runs if run.service == kind][:DRAWN] for kind in kinds}
     began = [_began(run) for of_kind in shown.values() for run in of_kind]

@@ -1,4 +1,4 @@
-"""Specs of two Git refs compared, without live state.
+"""The comparison of the specs at two Git refs, without live state.
 
 `deployer.app.operations` may import it.
 """

@@ -1,5 +1,5 @@
-"""`preview --against REF`: specs compared with specs. Reads no live state and runs no program, so it fits pull
-requests from forks."""
+"""`preview --against REF`: compares the specs with those at a Git ref. It reads no live state and runs no program, so
+it is safe for pull requests from forks."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from deployer.specs.serialized.specs import table_from_json, table_to_json
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The request of a comparison: the options `--project`, `--stack`, `--specs`, `--against` and `--target` as the
-    user gave them."""
+    """The request of a comparison: the values of the options `--project`, `--stack`, `--specs`, `--against` and
+    `--target`."""
 
     project: Path | None
     stack: str
@@ -38,39 +38,40 @@ class Comparison:
     targets: tuple[str, ...] = ()
 
 
-def plan_against(asked: Comparison, allow_destroy: Collection[str], reporter: Reporter) -> tuple[Workspace, Plan]:
-    """Returns what the specs here change of those at the ref, of the same stack; sizes are unknown.
+def plan_against(comparison: Comparison, allow_destroy: Collection[str], reporter: Reporter) -> tuple[Workspace, Plan]:
+    """Returns the changes from the specs at the ref to those in the work tree, of the same stack; sizes are unknown.
 
-    Without `--specs`, each side has the specs that its own configuration names. Where the project was not there at the
-    ref, everything is new. Policies are those at the ref, so that a branch cannot weaken what it is judged by; those
-    here are not even run. The branch's files are hostile: neither they nor what they name may be outside of the
-    project, and the project at the ref is the one at the place where the user stands, whatever they put there.
-    Raises InvalidSpecs with `REF:file` when the specs are broken there.
+    Without `--specs`, each side uses the specs that its own configuration names. Where the project did not exist at the
+    ref, everything is new. Policies are those at the ref, so that a branch cannot weaken the rules that judge it; those
+    in the work tree do not run. The branch's files are not trusted: neither they nor the files that they name may be
+    outside of the project, and the project at the ref is the one at the user's location, whatever the branch has put
+    there. Raises InvalidSpecs with positions `REF:file` when the specs at the ref are not valid.
     """
-    workspace = open_workspace(asked.project, asked.stack, asked.specs, confined=True)
+    workspace = open_workspace(comparison.project, comparison.stack, comparison.specs, confined=True)
     repository = find_repository(workspace.dir)
-    commit = repository.resolve(asked.ref)
-    specs = _specs_inside(workspace, repository, asked.specs) if asked.specs is not None else None
-    _require_same_project(repository, commit, workspace.dir, asked)
+    commit = repository.resolve(comparison.ref)
+    specs = _specs_inside(workspace, repository, comparison.specs) if comparison.specs is not None else None
+    _require_same_project(repository, commit, workspace.dir, comparison)
     lake = workspace.lake()
     with temporary_folder("against") as folder:
         project = folder.resolve() / "project"
         project.mkdir()
         extract_specs(repository, commit, workspace.dir, project)
-        before = _lake_before(repository, commit, project, workspace, asked.ref, specs)
+        before = _lake_before(repository, commit, project, workspace, comparison.ref, specs)
         live = _as_live(before, workspace.owner) if before else LiveLake(None)
         plan = make_plan(
             lake.instance.name, build_graph(lake), live, owner=workspace.owner, allow_destroy=allow_destroy
         )
-        if asked.targets:
-            plan = _of_targets(plan, asked.targets, lake, live)
+        if comparison.targets:
+            plan = _of_targets(plan, comparison.targets, lake, live)
         check_addresses("--allow-destroy", allow_destroy, plan)
-        judged = judged_at_ref(workspace, plan, lake, live, project, asked.ref, reporter)
+        judged = judged_at_ref(workspace, plan, lake, live, project, comparison.ref, reporter)
         return workspace, with_cost(workspace, judged, lake, live)
 
 
 def _of_targets(plan: Plan, given: Sequence[str], lake: Lake, live: LiveLake) -> Plan:
-    """Returns the plan with only the targets; how many of the others differ is known, as both sides are read whole."""
+    """Returns the plan with only the targets, and the number of other resources that differ: both sides are read
+    whole."""
     before = {address: address for address in live.tables}
     targets = resolve_targets(given, lake, before, before)
     instance = lake.instance.address
@@ -84,10 +85,10 @@ def _of_targets(plan: Plan, given: Sequence[str], lake: Lake, live: LiveLake) ->
 
 
 def _specs_inside(workspace: Workspace, repository: Repository, specs: Path) -> Path:
-    """Returns where `--specs` is: relative to the project if it is in there, else absolute and outside of the
+    """Returns the path of `--specs`: relative to the project if it is inside, otherwise absolute and outside of the
     repository.
 
-    The option names a place, which is the same on both sides; a link that the branch put there is refused.
+    The option names the same place on both sides; a link that the branch put there is refused.
     """
     named = Path(os.path.normpath(Path.cwd() / specs))
     above = next((place for place in (named, *named.parents) if place.resolve() == workspace.dir), None)
@@ -104,14 +105,14 @@ def _specs_inside(workspace: Workspace, repository: Repository, specs: Path) -> 
     return workspace.specs
 
 
-def _require_same_project(repository: Repository, commit: str, project: Path, asked: Comparison) -> None:
+def _require_same_project(repository: Repository, commit: str, project: Path, comparison: Comparison) -> None:
     """Raises InvalidInput when files of the branch decide which project is compared.
 
-    A link in the place of a project's folder, or another `Pulumi.yaml` nearer to where the user stands, would have
-    another project compared, and everything that the branch does to this one hidden.
+    A link instead of the project's folder, or another `Pulumi.yaml` nearer to the user's location, would make deployer
+    compare another project, and would hide everything that the branch changes in this one.
     """
-    if asked.project is not None:
-        named = Path(os.path.normpath(Path.cwd() / asked.project))
+    if comparison.project is not None:
+        named = Path(os.path.normpath(Path.cwd() / comparison.project))
         for place in (named, *named.parents):
             if place.is_symlink() and place.parent.resolve().is_relative_to(repository.top):
                 raise _linked(place)
@@ -119,19 +120,19 @@ def _require_same_project(repository: Repository, commit: str, project: Path, as
     for folder in before:
         if os.path.realpath(folder) != str(folder):
             raise _linked(folder)
-    start = project if asked.project is not None else Path.cwd()
-    above = (start,) if asked.project is not None else (start, *start.parents)
+    start = project if comparison.project is not None else Path.cwd()
+    above = (start,) if comparison.project is not None else (start, *start.parents)
     found = next((folder for folder in above if folder in before), None)
     gone = [folder for folder in before if not (folder / "Pulumi.yaml").is_file()]
     if found is None and gone:
         raise InvalidInput(
-            f"{asked.ref} has no project here, and this branch removes or moves the project {gone[0]}",
+            f"{comparison.ref} has no project here, and this branch removes or moves the project {gone[0]}",
             where=project,
             remedy="move a project in a change of its own, which is compared by hand",
         )
     if found is not None and found != project:
         raise InvalidInput(
-            f"the project here is {found} at {asked.ref}, and {project} in this branch",
+            f"the project here is {found} at {comparison.ref}, and {project} in this branch",
             where=start,
             remedy="name the project: --project FOLDER",
         )
@@ -148,7 +149,7 @@ def _linked(place: Path) -> InvalidInput:
 def _lake_before(
     repository: Repository, commit: str, project: Path, workspace: Workspace, ref: str, specs: Path | None
 ) -> Lake | None:
-    """Returns the lake of the project's files as they were at `ref`; None where it was not there."""
+    """Returns the lake of the project's files at `ref`; None where the project did not exist there."""
     if not (project / "Pulumi.yaml").is_file():
         return None
     if specs is not None and not (project / specs).exists():
@@ -174,7 +175,7 @@ def _at_ref(problem: Problem, ref: str) -> Problem:
 
 
 def _as_live(lake: Lake, owner: str) -> LiveLake:
-    """Returns the lake as if it had been applied."""
+    """Returns the declared lake in the form of live state, as if it had been applied."""
     tables = (_applied(table) for table in lake.tables)
     unknown = TableStatistics(known=False)
     datasets = {each.address: LiveDataset(each, "", owner) for each in lake.datasets}
@@ -183,7 +184,7 @@ def _as_live(lake: Lake, owner: str) -> LiveLake:
 
 
 def _applied(table: TableSpec) -> TableSpec:
-    """Returns a table without the names that it and its columns had before: live state remembers none."""
+    """Returns a table without the former names of itself and its columns, because live state has none."""
     form = table_to_json(table)
     return table_from_json(
         {key: value for key, value in form.items() if key not in ("renamed_from", "columns")}

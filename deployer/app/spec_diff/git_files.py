@@ -1,4 +1,4 @@
-"""Spec files as they are at a commit, in a folder of their own. Nothing is checked out, and nothing runs here."""
+"""Spec files at a commit, written into a temporary folder. Nothing is checked out, and none of the files runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from deployer.app.spec_diff.git_repository import Repository
 from deployer.errors import InvalidInput
 
-# Specs and rules, configuration, and the program, which must be there and never runs.
+# Specs, rules and configuration, and the program, which must exist and never runs.
 _SUFFIXES = (".yaml", ".yml", ".py")
 _FILES = ("100644", "100755")
 _LINK = "120000"
@@ -33,8 +33,8 @@ class _Entry:
 def extract_specs(repository: Repository, commit: str, project: Path, target: Path) -> None:
     """Writes the YAML, Python and SQL files that `project` had at `commit` into `target`, under the same paths.
 
-    `project` is a folder of the work tree. Links are not followed: one at a place where a file of specs or rules would
-    be is an InvalidInput, as are names that lead out of the project and more files than any project has.
+    `project` is a folder of the work tree. Links are not followed. Raises InvalidInput for a link in the place of a
+    file of specs or rules, for names that lead out of the project, and for more files than the limit.
     """
     wanted = [entry for entry in _listed(repository, commit, project) if _is_wanted(entry.path)]
     for entry in wanted:
@@ -51,7 +51,7 @@ def extract_specs(repository: Repository, commit: str, project: Path, target: Pa
                 remedy="commit the file itself",
             )
         if entry.path.is_absolute() or any(_is_forbidden(part) for part in entry.path.parts):
-            raise InvalidInput(  # Git refuses such trees; so do we
+            raise InvalidInput(  # Git refuses such trees too
                 "is not a path inside the project", where=entry.path, remedy="remove it from the commit"
             )
     files = [entry for entry in wanted if entry.mode in _FILES]
@@ -69,7 +69,7 @@ def extract_specs(repository: Repository, commit: str, project: Path, target: Pa
 
 
 def projects_at(repository: Repository, commit: str) -> list[Path]:
-    """Returns the folders of the work tree that have a `Pulumi.yaml` at `commit`, whether they are there now or not."""
+    """Returns the folders of the work tree that have a `Pulumi.yaml` at `commit`, whether or not they exist now."""
     listed = repository.read(
         "ls-tree", "-r", "-z", "--full-tree", "--name-only", commit, otherwise="the commit cannot be read"
     )
@@ -78,13 +78,13 @@ def projects_at(repository: Repository, commit: str) -> list[Path]:
 
 
 def left_out(repository: Repository, commit: str, project: Path) -> list[PurePosixPath]:
-    """Returns the links and submodules that `project` has at `commit`, relative to it: `extract_specs` leaves them
-    out."""
+    """Returns the links and submodules that `project` has at `commit`, as relative paths: `extract_specs` skips
+    them."""
     return [entry.path for entry in _listed(repository, commit, project) if entry.mode not in _FILES]
 
 
 def _listed(repository: Repository, commit: str, project: Path) -> list[_Entry]:
-    """Returns what `project` has at `commit`, without folders; paths are relative to it."""
+    """Returns the files, links and submodules that `project` has at `commit`, with paths relative to it."""
     prefix = project.relative_to(repository.top).as_posix()
     inside = () if prefix == "." else ("--", f"{prefix}/")
     listed = repository.read(
@@ -109,9 +109,9 @@ def _is_forbidden(part: str) -> bool:
 
 
 def _blobs(repository: Repository, files: Sequence[_Entry]) -> list[bytes]:
-    """Returns the contents of files, by one process."""
-    asked = "".join(f"{file.blob}\n" for file in files).encode()
-    answer = repository.read("cat-file", "--batch", otherwise="the commit's files cannot be read", given=asked)
+    """Returns the contents of files, which one process of Git reads."""
+    blobs = "".join(f"{file.blob}\n" for file in files).encode()
+    answer = repository.read("cat-file", "--batch", otherwise="the commit's files cannot be read", given=blobs)
     found, at = [], 0
     for _ in files:
         end = answer.index(b"\n", at)

@@ -1,9 +1,9 @@
 """The Git repository around a project, found and read so that no file of a branch decides the result.
 
-A branch may hold anything: the files of a bare repository, a submodule, a program called `git`. So the repository is
-the one whose `.git` lies at or above the project, as Git itself never checks out an entry of that name; Git gets its
-path, and reads no configuration but that repository's own, which the checkout wrote. Only commands that read
-objects are run: no hook, filter, attribute, pager or transport is part of them.
+A branch may contain anything: the files of a bare repository, a submodule, a program called `git`. So the repository is
+the one whose `.git` is in the project's folder or above, because Git never checks out an entry of that name. Git gets
+its path, and reads only the configuration of that repository, which the checkout wrote. Only commands that read objects
+run: they use no hook, filter, attribute, pager or transport.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from deployer.errors import InvalidInput, NotFound
 
 _ENTRY = ".git"
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-_LONGEST = 4096  #: bytes of the file `.git` of a linked work tree
+_LONGEST = 4096  #: bytes that are read of the file `.git` of a linked work tree
 _CONFIG = {
     "safe.bareRepository": "explicit",
     "core.fsmonitor": "false",
@@ -45,7 +45,7 @@ _ENVIRONMENT = {
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A repository: `top` is the work tree's folder, `git_dir` holds its objects or names where they are."""
+    """A repository: `top` is the work tree's folder, `git_dir` contains its objects or names their place."""
 
     top: Path
     git_dir: Path
@@ -53,9 +53,9 @@ class Repository:
     def resolve(self, ref: str) -> str:
         """Returns the id of the commit that `ref` names.
 
-        Raises NotFound for what is not there, InvalidInput for a name that several refs have.
+        Raises NotFound for an unknown ref, InvalidInput for a name that several refs have.
         """
-        # A name with a colon is a file or a search in messages, which authors of commits decide.
+        # A name with a colon means a file, or a search in messages; authors of commits decide both.
         if ref and ref.isprintable() and ":" not in ref:
             found = self._run("rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}")
             if b"is ambiguous" in found.stderr:
@@ -74,7 +74,7 @@ class Repository:
         )
 
     def read(self, *arguments: str, otherwise: str, given: bytes = b"") -> bytes:
-        """Returns what a command that reads objects prints. Raises InvalidInput, with `otherwise`, when it fails."""
+        """Returns the output of a command that reads objects. Raises InvalidInput, with `otherwise`, when it fails."""
         ended = self._run(*arguments, given=given)
         if ended.returncode:
             printed = ended.stderr.decode(errors="replace").strip().splitlines()
@@ -86,7 +86,7 @@ class Repository:
         return ended.stdout
 
     def holds(self, folder: Path) -> bool:
-        """Returns whether the commit that is checked out has `folder`, as files or as a submodule."""
+        """Returns whether the checked-out commit has `folder`, as files or as a submodule."""
         inside = folder.relative_to(self.top).as_posix()
         return bool(self._run("ls-tree", "--full-tree", "HEAD", "--", inside).stdout)
 
@@ -103,11 +103,11 @@ class Repository:
 
 
 def find_repository(folder: Path) -> Repository:
-    """Returns the repository whose work tree `folder` is in.
+    """Returns the repository whose work tree contains `folder`.
 
-    Raises InvalidInput where there is none, and for one that a branch could have put there: a submodule, a Git folder
-    among the files of a work tree, a folder of another repository; also for one that neither this user nor the owner of
-    `folder` owns.
+    Raises InvalidInput where there is none, and for a repository that a branch could have put there: a submodule, a Git
+    folder among the files of a work tree, or a folder of another repository. Also raises InvalidInput for a repository
+    that belongs neither to this user nor to the owner of `folder`.
     """
     folder = folder.resolve()
     tops = [place for place in (folder, *folder.parents) if os.path.lexists(place / _ENTRY)]
@@ -131,7 +131,7 @@ def find_repository(folder: Path) -> Repository:
 
 
 def _outer_git_dir(place: Path) -> Path | None:
-    """Returns the Git folder of a work tree around another; None where there is no work tree that Git could read."""
+    """Returns the Git folder of a surrounding work tree; None where there is no work tree that Git could read."""
     try:
         return _git_dir(place) if os.path.lexists(place / _ENTRY) else None
     except InvalidInput:
@@ -139,7 +139,7 @@ def _outer_git_dir(place: Path) -> Path | None:
 
 
 def _git_dir(top: Path) -> Path:
-    """Returns the folder that `.git` is or leads to."""
+    """Returns the folder that `.git` is or refers to."""
     entry = top / _ENTRY
     if entry.is_dir():
         return entry.resolve()
@@ -162,7 +162,7 @@ def _is_git_dir(folder: Path) -> bool:
 
 
 def _is_linked(git_dir: Path, entry: Path, common: Path) -> bool:
-    """Returns whether `git_dir` is that of a work tree that `git worktree add` made: it names the work tree in turn."""
+    """Returns whether `git_dir` belongs to a work tree of `git worktree add`: it then refers back to the work tree."""
     try:
         named = (git_dir / "gitdir").read_bytes()[:_LONGEST].strip()
         shared = (git_dir / "commondir").read_bytes()[:_LONGEST].strip()
@@ -185,7 +185,8 @@ def _owner(path: Path) -> int:
 
 
 def _environment(inherited: Mapping[str, str]) -> dict[str, str]:
-    """Returns the environment of Git: nothing of the caller's that changes where Git looks or what it runs."""
+    """Returns the environment of Git, without any of the caller's variables that change where Git looks or what it
+    runs."""
     kept = {name: value for name, value in inherited.items() if not name.startswith("GIT_")}
     return kept | _ENVIRONMENT | dict(_settings())
 
@@ -197,7 +198,7 @@ def _settings() -> Iterator[tuple[str, str]]:
 
 
 def _program(top: Path) -> str:
-    """Returns the program `git` by PATH, without relative folders and without what lies in the work tree."""
+    """Returns the program `git` on PATH; relative folders and programs in the work tree are ignored."""
     for entry in os.environ.get("PATH", os.defpath).split(os.pathsep):
         found = Path(entry, "git")
         if Path(entry).is_absolute() and os.access(found, os.X_OK) and found.is_file():

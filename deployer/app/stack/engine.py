@@ -1,4 +1,4 @@
-"""The engine of a stack, with the provider of lakes in this process, and what it may delete."""
+"""The engine of a stack with the provider of lakes in this process, and what that provider may delete."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from deployer.specs.model import Lake
 if TYPE_CHECKING:
     from deployer.provider.resources.run_context import Stores
 
-#: What programs import, which takes a while.
+#: Modules that programs import, which takes a while.
 _OF_PROGRAMS = ("deployer.components",)
 _OF_PROGRAMS_ON_AWS = ("pulumi_aws", "pulumi_aws.s3", "pulumi_aws.dynamodb")
 
 
 def prepare_for(workspace: Workspace, lake: Lake | None = None) -> None:
-    """Begins to load what the program needs, in its own process, while this one continues."""
+    """Starts to load what the program needs, in the program's own process, while this one continues."""
     if lake is None:
         prepare_program(workspace.project, "auto", *_OF_PROGRAMS)
         return
@@ -33,16 +33,16 @@ def prepare_for(workspace: Workspace, lake: Lake | None = None) -> None:
 
 
 def held(workspace: Workspace, lake: Lake) -> AbstractContextManager[None]:
-    """Keeps other runs off the stack for the time of a block, so that what is planned in it is what is applied.
+    """Locks the stack against other runs for the time of a block, so that exactly what was planned in it is applied.
 
-    Raises Conflict, naming who has it, while another run holds it.
+    Raises Conflict, with the holder, while another run holds the stack.
     """
     return hold_stack(workspace.stack_ref, lake.instance.engine)
 
 
 def engine_for(workspace: Workspace, lake: Lake, allow_destroy: Collection[str] = ()) -> Engine:
-    """Returns the engine that runs the stack's program, with the provider of lakes in this process, which deletes
-    nothing."""
+    """Returns the engine that runs the stack's program. The provider of lakes runs in this process and may not delete
+    anything."""
     stores = stores_for(workspace, allow_destroy)
     allow_deletions(stores, Deletions())
     return engine_with(workspace, lake, stores)
@@ -54,11 +54,11 @@ def stores_for(
     found: tuple[str, LiveLake] | None = None,
     declares: Lake | None = None,
 ) -> Stores:
-    """Returns the stores of a run; `found` is a root and what was found there already, `declares` what was planned
-    for."""
+    """Returns the stores of a run. `found` is a root and the live state that was already read there; `declares` is the
+    lake that was planned for."""
     from deployer.provider.resources.declared import DeclaredResources
     from deployer.provider.resources.run_context import (
-        Stores,  # it loads Arrow, which a plan of what was read ahead can do without
+        Stores,  # it loads Arrow, which a plan from state that was read ahead does not need
     )
 
     stores = Stores(workspace.dir, allow_destroy, DeclaredResources(declares) if declares else None)
@@ -71,7 +71,7 @@ def stores_for(
 
 def engine_with(workspace: Workspace, lake: Lake, stores: Stores) -> Engine:
     settle_temporary_folder()
-    from deployer.engine.providers.inprocess import InProcess  # it loads what an empty plan can do without
+    from deployer.engine.providers.inprocess import InProcess  # it loads libraries that an empty plan does not need
     from deployer.provider.provider import LakeProvider
     from deployer.provider.resources import run_context as variables
 
@@ -83,9 +83,10 @@ def engine_with(workspace: Workspace, lake: Lake, stores: Stores) -> Engine:
 
 
 class PlannedEngine:
-    """The engine of a planned run: called, it gives the engine, made the first time, since it loads Pulumi's SDK.
+    """A function that returns the engine of a planned run. It makes the engine at the first call, because that loads
+    Pulumi's SDK.
 
-    `deletions` is all that the engine may delete; a plan sets it once it is known.
+    `deletions` is all that the engine may delete; a plan sets it once that is known.
     """
 
     def __init__(self, workspace: Workspace, lake: Lake, stores: Callable[[], Stores], deletions: Deletions) -> None:
@@ -107,7 +108,7 @@ class PlannedEngine:
 
 
 def allow_deletions(stores: Stores, deletions: Deletions) -> None:
-    """Lets the provider of this process, and one that the Pulumi CLI starts, delete these and nothing else."""
+    """Allows the provider of this process, and one that the Pulumi CLI starts, to delete these and nothing else."""
     from deployer.provider.resources.deletions import DELETIONS_VARIABLE
 
     stores.deletions = deletions

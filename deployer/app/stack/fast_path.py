@@ -1,9 +1,9 @@
-"""The conditions under which a preview need not ask the engine: Pulumi's state holds what the plan starts from, and the
-program adds nothing.
+"""The conditions under which a preview need not ask the engine: Pulumi's state agrees with the plan's starting point,
+and the program adds nothing.
 
-Running a program costs the SDK about a millisecond and a half for each resource, most of a preview's time. The program
-that projects start with only declares the lake when its root is on a disk, so that the engine would find the plan's
-changes and nothing else. In every other case it is asked, and when anything is applied.
+Running a program takes the SDK about 1.5 ms for each resource, which is most of a preview's time. The program of a new
+project only declares the lake when the root is on a disk, so the engine would find exactly the plan's changes. In all
+other cases the engine is asked, and whenever anything is applied.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ _UNSETTLED = ("delete", "external", "initErrors", "pendingReplacement", "taint")
 class Recorded:
     """The lake in Pulumi's state of a stack: its instance's root, and its resources' ids and URNs by address.
 
-    `settled`: nothing in the state is unfinished or of another provider. `aws` is what the stack was applied with, as
-    far as its resources tell; None where there is no state.
+    `settled`: nothing in the state is unfinished or belongs to another provider. `aws` are the settings that the stack
+    was applied with, as far as its resources show them; None where there is no state.
     """
 
-    roots: Mapping[str, str]  #: by the instance's address, as its inputs say it
+    roots: Mapping[str, str]  #: by the instance's address, in the form of the instance's inputs
     ids: Mapping[str, str]
     settled: bool
     aws: AwsSettings | None = None
     urns: Mapping[str, str] = field(default_factory=dict)
-    packages: frozenset[str] = frozenset()  #: of the providers that the state names
-    unfinished: bool = False  #: a run was interrupted, so that the state may tell what does not exist any more
+    packages: frozenset[str] = frozenset()  #: the providers that the state names
+    unfinished: bool = False  #: a run was interrupted, so the state may have resources that no longer exist
 
 
 NOTHING = Recorded({}, {}, settled=False)
 
 
 def engine_would_agree(workspace: Workspace, root: str, plan: Plan, recorded: Recorded) -> bool:
-    """Returns whether a preview by the engine would find what the plan says and no more.
+    """Returns whether a preview by the engine would find exactly what the plan has.
 
-    A table that the specs rename is not in Pulumi's state by that name, so the engine is asked.
+    A table that the specs rename is not in Pulumi's state by its new name, so the engine is asked.
     """
     if "://" in root or not recorded.settled or not is_packaged_program(workspace):
         return False
@@ -62,11 +62,11 @@ def engine_would_agree(workspace: Workspace, root: str, plan: Plan, recorded: Re
 
 
 def read_recorded(stack: StackRef) -> Recorded:
-    """Pulumi's state of a stack, with what a run that was interrupted did; NOTHING where it cannot be read."""
+    """Returns Pulumi's state of a stack, including what an interrupted run did; NOTHING where it cannot be read."""
     try:
         deployment, unfinished = _deployment(stack)
     except DeployerError:
-        return NOTHING  # the engine says what is wrong with it
+        return NOTHING  # the engine reports what is wrong with it
     if not deployment:
         return NOTHING
     resources: list[dict[str, Any]] = deployment.get("resources") or []
@@ -94,8 +94,8 @@ def read_recorded(stack: StackRef) -> Recorded:
 
 
 def _deployment(stack: StackRef) -> tuple[dict[str, Any] | None, bool]:
-    """Returns the state as the engine starts from it, and whether a run was interrupted. Backends that only the Pulumi
-    CLI knows are asked by the CLI."""
+    """Returns the state that the engine starts from, and whether a run was interrupted. For backends that only the
+    Pulumi CLI supports, the CLI exports the state."""
     if not is_known(stack.project.backend_url):
         exported: dict[str, Any] = choose_engine(stack.project, "cli").export(stack)
         return exported.get("deployment"), False
@@ -104,7 +104,7 @@ def _deployment(stack: StackRef) -> tuple[dict[str, Any] | None, bool]:
         return read_checkpoint(files).deployment, False
     from deployer.engine.persistence.store import StackStore
     from deployer.engine.project.config import (
-        read_keys,  # a run that was interrupted is rare, and these load the keys' libraries
+        read_keys,  # interrupted runs are rare, and these modules load the libraries of the keys
     )
 
     replayed: dict[str, Any] | None = StackStore(files, read_keys(stack)).export()["deployment"]
@@ -126,7 +126,7 @@ def _aws_settings(resources: Iterable[Mapping[str, Any]]) -> AwsSettings:
 
 
 def is_packaged_program(workspace: Workspace) -> bool:
-    """Returns whether the program is, byte for byte, the one that `deployer init` writes, and nothing is beside it that
+    """Returns whether the program is, byte for byte, the one that `deployer init` writes, with nothing beside it that
     Python could import instead: another module, a package, bytecode."""
     folder = workspace.project.main
     try:

@@ -1,4 +1,4 @@
-"""The code of jobs that the stack's program uploads, brought up to date before a run."""
+"""The code of jobs that the stack's program uploads, which is updated before a run."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from deployer.app.workspace import Workspace
     from deployer.specs.model import Lake
 
-TITLE = "code of jobs"  #: what is reported as the work
+TITLE = "code of jobs"  #: the title of the work in reports
 
 
 def package_for(workspace: Workspace, lake: Lake, reporter: Reporter) -> None:
-    """Bring the code up to date that the stack's program is to upload, if it uploads any; says how far it is."""
+    """Updates the code that the stack's program uploads, if it uploads any, and reports the progress."""
     from deployer.compute.packaging.package import FOLDER, architectures, build_package, requirements_of
     from deployer.compute.running.named_functions import named_functions, untrusted_functions
 

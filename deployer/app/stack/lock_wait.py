@@ -1,4 +1,4 @@
-"""Waiting for a stack that another run holds, for those who asked for it: `--lock-timeout`."""
+"""Waiting for a stack that another run holds: `--lock-timeout`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from deployer.errors import Conflict
 from deployer.platform.text.units import OPTION_DURATION, parse_duration
 from deployer.specs.model import Lake
 
-_POLL = (0.2, 0.6)  #: seconds between two looks at the lock, by chance, so that several who wait do not meet
+_POLL = (0.2, 0.6)  #: seconds between two attempts, chosen at random so that several waiting runs do not collide
 
 
 @contextmanager
 def held_in_time(workspace: Workspace, lake: Lake, timeout: str | None, reporter: Reporter) -> Iterator[None]:
-    """`held`, after waiting up to `timeout` while another run holds the stack; who that is, is noted.
+    """Locks the stack as `held` does, and waits up to `timeout` while another run holds it; a note names the holder.
 
-    Raises Conflict, naming who has it, when the time is over, and at once without a `timeout`.
+    Raises Conflict, with the holder, when the time is over; at once without a `timeout`.
     """
     end = None
     if timeout is not None:
@@ -42,5 +42,5 @@ def held_in_time(workspace: Workspace, lake: Lake, timeout: str | None, reporter
                 if error.what != reported:
                     reporter.note(f"{error.what}; waiting for it, up to {timeout}")
                     reported = error.what
-            time.sleep(min(random.uniform(*_POLL), max(end - time.monotonic(), 0)))  # noqa: S311 -- only out of step
+            time.sleep(min(random.uniform(*_POLL), max(end - time.monotonic(), 0)))  # noqa: S311 -- only a delay
         yield

@@ -1,4 +1,4 @@
-"""Refuses to start a lake again where its state store was lost: tables would be created empty beside their data."""
+"""Refuses to create a lake whose state store was lost: tables would be created empty beside their data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from deployer.state.model.lost_store import RECOVERY, refuse_new_store
 
 
 def refuse_lost_state(workspace: Workspace, lake: Lake, recorded: Recorded) -> None:
-    """Raises Refused when the root has no state store, and datasets there or Pulumi's state tell that it had one."""
+    """Raises Refused when the root has no state store, but datasets there or Pulumi's state show that it had one."""
     root = workspace.root(lake)
     refuse_new_store(root)
     applied_at = recorded.roots.get(lake.instance.address)
@@ -24,7 +24,7 @@ def refuse_lost_state(workspace: Workspace, lake: Lake, recorded: Recorded) -> N
 
 
 def refuse_lost_tables(workspace: Workspace, root: str, applied: Collection[str]) -> None:
-    """Raises Refused when the root has no state store, and tables are among the addresses that the stack applied."""
+    """Raises Refused when the root has no state store, and the stack has applied tables."""
     tables = sorted(address for address in applied if address.startswith("table/"))
     if not tables:
         return

@@ -11,14 +11,14 @@ from deployer.specs.model import Lake
 if TYPE_CHECKING:
     from deployer.engine.plugins.package import Plugin
 
-#: Is given a plugin that is not installed, and installs it or does not.
+#: Receives a plugin that is not installed, and may install it.
 InstallMissing = Callable[["Plugin"], None]
 
 
 def handle_missing_plugin(workspace: Workspace, lake: Lake, install_missing: InstallMissing | None) -> None:
     """Calls `install_missing` with the plugin of the AWS provider, where the lake needs it and it is not installed.
 
-    Where it is not installed in the end, the engine names the command for that if the program does use the provider.
+    If the plugin stays missing and the program uses the provider, the engine reports the command that installs it.
     """
     if install_missing is None or not _needs_aws_provider(workspace, lake):
         return
@@ -28,7 +28,7 @@ def handle_missing_plugin(workspace: Workspace, lake: Lake, install_missing: Ins
 
     plugin = packaged_plugin("aws")
     if plugin is None:
-        return  # the program says that its package is missing
+        return  # the program reports that its package is missing
     try:
         find_plugin("aws", workspace.project.plugins, workspace.dir, plugin.version)
     except NotFound:

@@ -1,4 +1,4 @@
-"""The owner of a lake: what one stack applied is planned, changed and destroyed by that stack alone, by one name."""
+"""The owner of a lake: only the stack that applied a lake may plan, change and destroy it, and only under its name."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from deployer.specs.model import Lake, TableSpec
 from deployer.specs.types.dataset import DatasetSpec
 from deployer.state.model.declared_properties import DEFAULT_DATABASE
 
-_NAMED = 5  #: tables that an error names
+_NAMED = 5  #: the most tables that an error names
 
 
 def refuse_others_lake(workspace: Workspace, lake: Lake, live: LiveLake) -> None:
     """Raises Refused when another stack manages the live instance, or tables that these specs declare.
 
-    What Pulumi's state of this stack holds is its own, whatever it was called when that was applied.
+    What Pulumi's state of this stack has belongs to this stack, whatever the stack's name was when it was applied.
     """
     owner = workspace.owner
     others = {live.owner} - {"", owner} if live.instance is not None else set()
@@ -53,7 +53,7 @@ def refuse_others_lake(workspace: Workspace, lake: Lake, live: LiveLake) -> None
 
 
 def refuse_other_name(workspace: Workspace, lake: Lake, live: LiveLake) -> None:
-    """Raises Refused when the specs give the live instance another name, which it keeps forever."""
+    """Raises Refused when the specs give the live instance another name. An instance cannot be renamed."""
     declared = lake.instance
     if live.instance is None or live.instance.name == declared.name:
         return
@@ -66,8 +66,7 @@ def refuse_other_name(workspace: Workspace, lake: Lake, live: LiveLake) -> None:
 
 
 def refuse_taken_names(lake: Lake, live: LiveLake) -> None:
-    """Raises Refused when a table or a dataset that is to be created has the name of an external table of the
-    catalog."""
+    """Raises Refused when a new table or dataset has the name of an external table of the catalog."""
     new: list[TableSpec | DatasetSpec] = [each for each in lake.tables if live.of(each) is None]
     new += [each for each in lake.datasets if each.address not in live.datasets]
     taken = [each for each in new if _name_of_entry(each) in live.entries]
@@ -81,14 +80,14 @@ def refuse_taken_names(lake: Lake, live: LiveLake) -> None:
 
 
 def _name_of_entry(spec: TableSpec | DatasetSpec) -> str:
-    """Returns the name that the catalog's entry would have."""
+    """Returns the name that the spec's entry in the catalog would have."""
     if isinstance(spec, DatasetSpec):
         return spec.name if "." in spec.name else f"{DEFAULT_DATABASE}.{spec.name}"
     return spec.full_name
 
 
 def refuse_shared_tables(recorded: Recorded) -> None:
-    """Raises Corrupt when Pulumi's state has one table under two addresses: which one is right is unknown."""
+    """Raises Corrupt when Pulumi's state has one table under two addresses, so that the right address is unknown."""
     seen: dict[str, str] = {}
     for address, table_id in sorted(recorded.ids.items()):
         first = seen.setdefault(table_id, address)
@@ -101,14 +100,16 @@ def refuse_shared_tables(recorded: Recorded) -> None:
 
 
 def _remedy(owner: str, others: Collection[str], otherwise: str) -> str:
-    """Returns the option that was meant, where the owner is a stack of this project."""
+    """Returns the remedy: the option `--stack` with the owner where the owner is a stack of this project, or
+    `otherwise`."""
     project = owner.rpartition("/")[0]
     stacks = sorted(other.rpartition("/")[2] for other in others if other.rpartition("/")[0] == project)
     return f"give --stack {' or '.join(stacks)}, or {otherwise}" if stacks else f"use their project, or {otherwise}"
 
 
 def _held(workspace: Workspace, lake: Lake) -> Collection[str]:
-    """Addresses in Pulumi's state of the stack. What its backend does not know is not asked for: that would make it."""
+    """Returns the addresses in Pulumi's state of the stack. They are empty for a stack without state, because reading
+    it by the engine would create it."""
     from deployer.app.stack.engine import engine_for
     from deployer.app.stack.state import applied_resources
     from deployer.engine.persistence.backend import stack_files
@@ -116,7 +117,7 @@ def _held(workspace: Workspace, lake: Lake) -> Collection[str]:
     try:
         files = stack_files(workspace.stack_ref)
     except DeployerError:
-        files = None  # kept elsewhere: only the engine can tell
+        files = None  # in another backend: only the engine can read it
     if files is not None and not files.has_state():
         return ()
     return applied_resources(workspace, engine_for(workspace, lake)).keys()

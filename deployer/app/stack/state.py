@@ -1,4 +1,4 @@
-"""The applied resources in Pulumi's state of a stack, and adding single resources to it."""
+"""The applied resources in Pulumi's state of a stack, and applying single resources."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from deployer.specs import known_lake
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A resource as it was last applied: its inputs, and its id (a table's is that of the state store)."""
+    """A resource as it was last applied: its inputs and its id. The id of a table is that of the state store."""
 
     inputs: Mapping[str, Any]
     id: str
 
 
 def applied_resources(workspace: Workspace, engine: Engine) -> dict[str, Applied]:
-    """Instances and tables as they were last applied, by address; empty for a stack without state."""
+    """Returns the resources of the lake as they were last applied, by address; empty for a stack without state."""
     deployment = engine.export(workspace.stack_ref).get("deployment") or {}
     return {
         address: Applied(resource.get("inputs") or {}, str(resource.get("id") or ""))
@@ -32,14 +32,14 @@ def applied_resources(workspace: Workspace, engine: Engine) -> dict[str, Applied
 
 
 def stack_outputs(workspace: Workspace, engine: Engine) -> Mapping[str, Any]:
-    """Returns what the program exported when it was last applied; empty for a stack without state."""
+    """Returns the outputs that the program exported when it was last applied; empty for a stack without state."""
     deployment = engine.export(workspace.stack_ref).get("deployment") or {}
     stacks = (each for each in deployment.get("resources") or () if type_of(each["urn"]) == "pulumi:pulumi:Stack")
     return next((each.get("outputs") or {} for each in stacks), {})
 
 
 def apply_only(workspace: Workspace, addresses: Collection[str]) -> None:
-    """Applies what is declared at these addresses, and their instance where the stack has none yet; nothing else."""
+    """Applies only what is declared at these addresses, and the instance where the stack has none yet."""
     lake = workspace.lake()
     engine = engine_for(workspace, lake)
     wanted = {*addresses} | ({lake.instance.address} - applied_resources(workspace, engine).keys())

@@ -1,10 +1,11 @@
-"""The files of a new project as the package has them. Each `preview` compares the program, so this imports little."""
+"""The files of a new project in the package. Each `preview` compares the program with them, so this module imports
+little."""
 
 from __future__ import annotations
 
 from importlib.resources import files
 
-#: Where each file of the package goes.
+#: The path in a project of each file of the package.
 FILES = {
     "Pulumi.yaml.txt": "Pulumi.yaml",
     "README.md.txt": "README.md",
@@ -21,10 +22,10 @@ FILES = {
     "workflows/preview.yaml.txt": ".github/workflows/preview.yaml",
     "workflows/preview-live.yaml.txt": ".github/workflows/preview-live.yaml",
 }
-#: The files of the program in its folder, and of the package. They hold nothing of a single project.
+#: The files of the program, by their names in its folder. They contain nothing that is specific to a project.
 PROGRAM = {"__main__.py": "stacks/main.py.txt"}
 
 
 def packaged(source: str) -> bytes:
-    """Returns a file of the package, as it is before a project's values are put in."""
+    """Returns a file of the package, without a project's values."""
     return files("deployer.app.starter").joinpath("files", *source.split("/")).read_bytes()

@@ -1,7 +1,7 @@
 """The packages that a project installs: this deployer as a wheel, and every package that it needs, with the hashes of
 their files.
 
-The wheel lies in the project, so nothing depends on what a package index has by the name of deployer.
+The wheel is in the project, so the installation does not depend on a package called deployer in an index.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from deployer.compute.packaging.wheel import NAME, build_wheel
 from deployer.errors import NotFound
 
 VENDOR = "vendor"
-OLD_WHEELS = f"{DISTRIBUTION.replace('-', '_')}-*.whl"  #: in VENDOR, of other releases
+OLD_WHEELS = f"{DISTRIBUTION.replace('-', '_')}-*.whl"  #: wheels of other releases in VENDOR
 
 _INSTALL = """\
 #   python -m pip install --requirement requirements-build.txt

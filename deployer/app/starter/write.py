@@ -1,4 +1,4 @@
-"""Writes a new project into an empty folder, and the requirements of one that exists."""
+"""Writes a new project into an empty folder, and the requirements of an existing project."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _IGNORED = (".git", ".venv")
 
 
 def write_project(folder: Path, name: str | None = None) -> list[Path]:
-    """Writes a project; returns the files written. `name` is that of the project; else the folder's.
+    """Writes a project; returns the files written. `name` is the name of the project; by default that of the folder.
 
-    Refused for a folder that holds anything but .git and .venv; InvalidInput for a name that no project can have.
+    Raises Refused for a folder that contains anything but .git and .venv; InvalidInput for a name that is not valid.
     """
     if folder.exists() and not folder.is_dir():
         raise Refused("a file of that name exists already", where=folder, remedy="name another folder")
@@ -36,9 +36,9 @@ def write_project(folder: Path, name: str | None = None) -> list[Path]:
 
 
 def write_requirements(folder: Path) -> list[Path]:
-    """Writes only what the project installs, of the deployer that runs; wheels of other releases are removed.
+    """Writes only the requirements of a project, for the running deployer, and removes the wheels of other releases.
 
-    Writes a project; returns the files written. Raises NotFound where there is no project.
+    Returns the files written. Raises NotFound where there is no project.
     """
     if not (folder / "Pulumi.yaml").is_file():
         raise NotFound("no Pulumi.yaml here", where=folder, remedy="name the project's folder")

@@ -1,4 +1,4 @@
-"""The commands, one package per group of them.
+"""The commands, with a package for each group.
 
 `deployer.cli.groups` and `deployer.cli.main` may import it.
 """

@@ -1,7 +1,7 @@
-"""Shell completion of names that are live: tables, columns, services and stacks, in a process that imports little.
+"""Shell completion of live names: tables, columns, services and stacks, in a process that imports little.
 
-Typer completes all else. `python -m deployer.cli.completion > deployer/cli/completion/grammar.json` writes what each
-command takes.
+Typer completes everything else. `python -m deployer.cli.completion > deployer/cli/completion/grammar.json` writes the
+options and arguments of each command.
 
 `deployer.__main__` may import it.
 """

@@ -1,4 +1,4 @@
-"""Writes grammar.json, of the commands as Typer has them."""
+"""Writes grammar.json from Typer's commands."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import sys
 from typing import Any
 
-#: The kinds of parameters by their names.
+#: The kinds of names that parameters take, by the parameter's name.
 _KINDS = {
     "table": "table",
     "tables": "table",
@@ -22,7 +22,7 @@ _KINDS = {
     "project": "project",
     "specs": "specs",
 }
-#: Parameters that mean other things in some commands.
+#: Parameters that differ from this in some commands.
 _OTHERWISE = {
     ("schema", "infer", "table"): "",
     ("service", "create", "service"): "new-service",

@@ -1,6 +1,6 @@
-"""The answer to a shell that completes a word, where a live name belongs there.
+"""The answer to a shell that completes a word where a live name is expected.
 
-The shells' scripts are Typer's (`deployer --install-completion`), and so are the forms of the answers.
+Typer's scripts for shells are used (`deployer --install-completion`), and answers have the form that they read.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ VARIABLE = "_DEPLOYER_COMPLETE"
 
 
 def answer(environ: Mapping[str, str]) -> int | None:
-    """Prints the names that fit the word, and returns the exit code; None where Typer is to answer.
+    """Prints the names that fit the word, and returns the exit code; None where Typer has to answer.
 
-    Nothing is printed where names cannot be read: a shell has no place for errors.
+    Nothing is printed where names cannot be read, because a shell cannot show errors.
     """
-    asked = environ.get(VARIABLE, "")
-    shell = asked.removeprefix("complete_")
-    if shell == asked or shell not in ("bash", "zsh", "fish", "powershell", "pwsh"):
+    requested = environ.get(VARIABLE, "")
+    shell = requested.removeprefix("complete_")
+    if shell == requested or shell not in ("bash", "zsh", "fish", "powershell", "pwsh"):
         return None
-    words, incomplete = _typed(shell, environ)
+    words, incomplete = _words_of(shell, environ)
     place = place_of(grammar(), words, incomplete)
     if place is None:
         return None
     names: list[str] = []
-    with suppress(Exception):  # such as a project without a lake, or a state that another process is writing
+    with suppress(Exception):  # for example, the project has no lake, or another process is writing the state
         names = [f"{place.before}{name}" for name in _names(place) if name.startswith(place.part)]
     if shell == "fish" and environ.get("_TYPER_COMPLETE_FISH_ACTION") == "is-args":
         return 0 if names else 1
-    sys.stdout.write(_formed(shell, names))
+    sys.stdout.write(_format_names(shell, names))
     return 0
 
 
-def _typed(shell: str, environ: Mapping[str, str]) -> tuple[list[str], str]:
-    """Returns the whole words before the incomplete one, without the program's name, and that one."""
+def _words_of(shell: str, environ: Mapping[str, str]) -> tuple[list[str], str]:
+    """Returns the complete words before the incomplete one, without the program's name, and the incomplete word."""
     if shell == "bash":
         words, at = _split(environ.get("COMP_WORDS", "")), int(environ.get("COMP_CWORD") or 0)
         words, incomplete = words[1:at], words[at] if at < len(words) else ""
-        if incomplete == "=":  # Bash parts `--stack=dev` at the sign
+        if incomplete == "=":  # Bash splits `--stack=dev` at the sign
             incomplete = ""
         return [word for word in words if word != "="], incomplete
     text = environ.get("_TYPER_COMPLETE_ARGS", "")
@@ -55,7 +55,7 @@ def _typed(shell: str, environ: Mapping[str, str]) -> tuple[list[str], str]:
 
 
 def _split(text: str) -> list[str]:
-    """Returns the words of a line, the last of which may have a quote that is still open."""
+    """Returns the words of a line. The last word may have an open quote."""
     reading = shlex.shlex(text, posix=True)
     reading.whitespace_split = True
     reading.commenters = ""
@@ -94,8 +94,8 @@ def _names(place: Place) -> Iterable[str]:
             return found.columns
 
 
-def _formed(shell: str, names: list[str]) -> str:
-    """Returns the names as Typer's script for the shell reads them."""
+def _format_names(shell: str, names: list[str]) -> str:
+    """Returns the names in the form that Typer's script for the shell reads."""
     match shell:
         case "bash":
             return "\n".join(map(shlex.quote, names))
@@ -114,7 +114,7 @@ def _zsh(name: str) -> str:
 
 
 def answer_if_asked() -> None:
-    """Answers a shell that asks for a live name, and ends the process."""
+    """Answers a shell that asks for a live name, and then ends the process; returns if no shell asks."""
     code = answer(os.environ)
     if code is not None:
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""The completion that fits a word being typed: the kind of name, by the command and the words before it."""
+"""The kind of name that fits a word being typed, from the command and the words before it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Node = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place of a word: the `kind` of name, the text in front of the part that is completed, that part, and what was
-    given before by kind (`table`, `stack`, `project`, `specs`)."""
+    """The place of a word: the `kind` of name, the text `before` the part that is completed, that `part`, and the words
+    that were `given` before, by kind (`table`, `stack`, `project`, `specs`)."""
 
     kind: str
     before: str
@@ -23,17 +23,17 @@ class Place:
 
 
 def grammar() -> Node:
-    """Returns the commands: groups have `commands`; a command has `options` by their names and `arguments`.
+    """Returns the commands: groups have `commands`; a command has `options` by their names, and `arguments`.
 
-    An option is the kind of its value: empty for a text, None for a flag. An argument is its kind; one that ends in `…`
-    may be repeated.
+    The value of an option is the kind of names that it takes: empty for any text, None for a flag. An argument is its
+    kind; a kind that ends in `…` may be repeated.
     """
     found: Node = json.loads((files("deployer.cli.completion") / "grammar.json").read_text(encoding="utf-8"))
     return found
 
 
 def place_of(root: Node, words: Sequence[str], incomplete: str) -> Place | None:
-    """Returns the place of the incomplete word after `words`; None where no live name belongs."""
+    """Returns the place of the incomplete word after `words`; None where no live name is expected."""
     node, pending, given, numbers = root, None, dict[str, str](), list[str]()
     only_arguments = False
     for word in words:

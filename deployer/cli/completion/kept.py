@@ -1,7 +1,7 @@
-"""The data that completion keeps from one press of a key to the next: small JSON files in the user's cache folder.
+"""The cache of completion between two key presses: small JSON files in the user's cache folder.
 
-They only save time: what they say is compared with the project and the state at each use, and a file that is missing,
-damaged or of another version of deployer is made again.
+The cache only saves time: its contents are compared with the project and the state at each use. A file that is missing,
+damaged or of another version of deployer is written again.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _FORMAT = 1
 
 
 def _file(key: str) -> Path:
-    """Returns the file of a key, which may be any text."""
+    """Returns the cache file of a key, which may be any text."""
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(cache).expanduser() / "deployer" / "completion" / hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
 def recall(key: str) -> Any:
-    """Returns what was kept under the key; None where nothing was."""
+    """Returns the value that was stored under the key; None without one."""
     try:
         document = json.loads(_file(key).read_bytes())
         return document["value"] if document["format"] == _FORMAT and document["key"] == key else None
@@ -32,7 +32,8 @@ def recall(key: str) -> Any:
 
 
 def keep(key: str, value: Any) -> None:
-    """Keeps a value of JSON under the key, for this user alone. Does nothing where the folder cannot be written."""
+    """Stores a JSON value under the key, readable only by this user. Does nothing where the folder cannot be
+    written."""
     file = _file(key)
     beside = file.with_name(f"{file.name}.{os.getpid()}")
     with contextlib.suppress(OSError):

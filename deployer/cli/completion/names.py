@@ -1,4 +1,4 @@
-"""Names of what is live: read of the log as far as they were known before, else of the state."""
+"""Live names, from the cache and the log's new entries where possible, otherwise from the state."""
 
 from __future__ import annotations
 
@@ -28,10 +28,8 @@ def table_names(root: str) -> dict[str, str]:
 
 
 def table_parts(root: str, name: str) -> KnownTable | None:
-    """Returns the columns and services of a table, which may be named without its database; None where there is none.
-
-    Raises as `table_names` does.
-    """
+    """Returns the columns and services of a table; the name may lack the database. Returns None for an unknown table.
+    Raises as `table_names` does."""
     tables = table_names(root)
     named = [table_id for full, table_id in tables.items() if name in (full, full.partition(".")[2])]
     table_id = tables.get(name) or (named[0] if len(named) == 1 else None)
@@ -48,7 +46,7 @@ def table_parts(root: str, name: str) -> KnownTable | None:
     return known
 
 
-_NOWHERE = At(0, "")  #: of what cannot be known again by its entry
+_NOWHERE = At(0, "")  #: for names that cannot be found again by a log entry
 
 
 def _read_tables(root: str, log: NamesLog | None = None) -> KnownTables:

@@ -1,7 +1,7 @@
-"""The project of the shell's folder: its stacks, and the root of the lake that a stack declares.
+"""The project in the shell's folder: its stacks, and the root of the lake that a stack declares.
 
-The root is in the specs, which take longer to read than people wait. So it is kept, with the files that it was read of
-and what the system says of them; a change of any of them has the specs read again.
+Reading the root from the specs would make people wait. So the root is cached, with the times and sizes of the files
+that it was read from; when any of these changes, the specs are read again.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _PROJECT_FILES = ("Pulumi.yaml", "Pulumi.yml")
 
 
 def project_folder(given: Mapping[str, str]) -> Path | None:
-    """Returns the folder of the project: that of `--project`, else the nearest above with a Pulumi.yaml."""
+    """Returns the folder of the project: that of `--project`, or else the nearest one with a Pulumi.yaml."""
     start = Path(given.get("project") or "").absolute()
     upwards = () if given.get("project") else start.parents
     return next((each for each in (start, *upwards) if any((each / name).is_file() for name in _PROJECT_FILES)), None)
 
 
 def stacks(given: Mapping[str, str]) -> list[str]:
-    """Returns the stacks that have a settings file in the project, or a state in its own backend."""
+    """Returns the stacks that have a settings file in the project, or a state in the project's own backend."""
     folder = project_folder(given)
     if folder is None:
         return []
@@ -40,7 +40,7 @@ def _middle(name: str) -> str:
 
 
 def root_of(given: Mapping[str, str]) -> str | None:
-    """Returns the root of the lake: a folder or a URI; None where there is no project, or its specs do not say it.
+    """Returns the root of the lake: a folder or a URI; None without a project, or where its specs do not set it.
 
     Raises DeployerError for a project that cannot be read.
     """
@@ -76,7 +76,8 @@ def _read_root(folder: Path, stack: str, specs: str | None) -> tuple[str | None,
 
 
 def _signs(files: Iterable[str]) -> dict[str, list[int]]:
-    """Returns the times and sizes of files; of folders, the times at which files came or went."""
+    """Returns modification times, sizes and inodes of files. The time of a folder changes when a file is added or
+    removed."""
     found = {}
     for name in files:
         found[name] = [0, 0, 0]

@@ -1,6 +1,6 @@
 """The display of a running command on a terminal, until the command prints its result, asks a question or ends.
 
-It appears after a second, so that short commands show nothing and load nothing of Rich's displays.
+It appears after one second, so short commands show nothing and do not load Rich's displays.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from deployer.platform.system.progress import OnProgress, Progress, no_progress
 
 
 def show_activity(title: str, *, as_json: bool = False) -> OnProgress:
-    """Shows that the command is doing what `title` says, and how far that is, which the callback receives."""
+    """Shows that the command does what `title` says. Returns the callback for its progress."""
     report = show_progress(title, as_json=as_json)
     report(Progress("", 0, None, ""))
     return report
 
 
 def show_progress(title: str, *, as_json: bool = False) -> OnProgress:
-    """Shows the same from the first progress on. No thread starts before it, which forks of this process rely on."""
+    """Does the same, but only from the first progress on. It starts no thread before that, because forks of this
+    process rely on it."""
     end_activity()
     if not is_drawable(as_json=as_json):
         return no_progress
@@ -38,6 +39,6 @@ def show_progress(title: str, *, as_json: bool = False) -> OnProgress:
 
 
 def report_progress(now: Progress) -> None:
-    """Shows the progress of the command, where a display is on."""
+    """Shows the progress of the command if a display is active."""
     if (shown := current_activity()) is not None:
         shown.report("", now)

@@ -1,4 +1,4 @@
-"""Pieces of work drawn on a terminal. It loads what of Rich no short command needs."""
+"""The drawing of pieces of work on a terminal. The module loads parts of Rich that short commands do not need."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from rich.text import Text
 from deployer.cli.console.pieces import Piece
 from deployer.platform.system.progress import describe_progress
 
-SHOWN = 10  #: pieces of work that are drawn at a time
+SHOWN = 10  #: the most pieces of work that are drawn at a time
 
 
 class Drawing:
-    """A line with a bar for each piece of work, which are removed when it stops."""
+    """A display with a line and a bar for each piece of work; it is removed when it stops."""
 
     def __init__(self, console: Console, pieces: Callable[[], Sequence[Piece]], clock: Callable[[], float]) -> None:
         self._pieces, self._clock = pieces, clock
@@ -42,7 +42,7 @@ class Drawing:
         self._live.stop()
 
     def render(self) -> RenderableType:
-        """Returns the lines."""
+        """Returns the lines of the display."""
         pieces = self._pieces()
         grid = Table.grid(padding=(0, 1))
         for piece in pieces[:SHOWN]:

@@ -1,4 +1,4 @@
-"""The progress that is drawn on the terminal. It is removed before anything else is printed there."""
+"""The progress display of a command on the terminal. It is removed before anything else is printed there."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from deployer.platform.system.progress import Progress
 
 
 class Shown(Protocol):
-    """The display of a command, as a block that ends."""
+    """The display of a command; leaving its block removes it."""
 
     def report(self, name: str, progress: Progress) -> None:
-        """Shows how far the work of that name is."""
+        """Shows the progress of the work with that name."""
 
     def __exit__(self, kind: None, error: None, trace: None) -> None: ...
 
@@ -22,23 +22,23 @@ _activity: Shown | None = None
 
 
 def is_drawable(*, as_json: bool) -> bool:
-    """Returns whether progress is drawn: stderr is a terminal, and no program reads what the command prints."""
+    """Returns whether progress is drawn: stderr is a terminal, and the output of the command is not for a program."""
     return not as_json and real(sys.stderr).isatty()
 
 
 def current_activity() -> Shown | None:
-    """Returns what is shown of the command; None where nothing is."""
+    """Returns the active display of the command; None without one."""
     return _activity
 
 
 def begin_activity(shown: Shown) -> None:
-    """Takes what is shown of the command from now on."""
+    """Makes `shown` the active display of the command."""
     global _activity
     _activity = shown
 
 
 def end_activity() -> None:
-    """Removes what is shown of the command, if anything is."""
+    """Removes the active display of the command, if there is one."""
     global _activity
     shown, _activity = _activity, None
     if shown is not None:

@@ -1,8 +1,8 @@
 """The output of commands: results on stdout, everything else on stderr, errors as messages.
 
-Every text reaches people by one of these functions, so that what others wrote is shown and not obeyed: the consoles
-show control and format characters, and line ends within a text, as escapes (`deployer.platform.text.visible`).
-Lines of one result are several texts.
+Every text for people goes through one of these functions, so that text from other programs cannot control the terminal:
+the consoles show control and format characters, and line ends within a text, as escapes
+(`deployer.platform.text.visible`). Each line of a result is a separate text.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from deployer.errors import DeployerError
 from deployer.platform.text.folding import FoldedLine
 from deployer.platform.text.visible import json_text, margined, visible, visible_text
 
-#: Columns where there is no terminal, so that nothing is folded or cut in files and pipes.
+#: columns without a terminal, so that nothing is folded or cut in files and pipes
 _UNFOLDED = 10_000
-_FOLDED = 4  #: columns before the further parts of a folded line
+_FOLDED = 4  #: columns of indentation for the continuation of a folded line
 
 
 class ShownConsole(Console):
-    """A console on which each text is one line that holds no control character, wherever the text stands.
+    """A console on which each text is one line without control characters.
 
-    A line that does not fit is folded under itself, so that what others wrote never begins a line.
+    A line that does not fit is folded with an indentation, so that text from other programs never begins a line.
     """
 
     def print(self, *objects: Any, soft_wrap: bool | None = None, **settings: Any) -> None:
@@ -50,7 +50,7 @@ class ShownConsole(Console):
 
 
 def stdout() -> Console:
-    """Returns the console of results; what the command was doing is not shown any longer."""
+    """Returns the console of results, and removes the display of the command's progress."""
     end_activity()
     return _console(stderr=False)
 
@@ -70,33 +70,34 @@ def _console(*, stderr: bool) -> Console:
 
 
 def print_json(document: Any) -> None:
-    """One JSON document, readable, on stdout."""
+    """Prints one indented JSON document on stdout."""
     end_activity()
     real(sys.stdout).write(json_text(document, indent=2) + "\n")
 
 
 def print_json_line(document: Any) -> None:
-    """One JSON document in a line on stderr, for machines that follow a run. Safe for threads: it is one write."""
+    """Prints one JSON document as a line on stderr, for programs that follow a run. Safe for threads: it is one
+    write."""
     stream = real(sys.stderr)
     stream.write(json_text(document) + "\n")
     stream.flush()
 
 
 def print_line(text: str) -> None:
-    """One line on stderr, as it is printed by threads that have no console: it is one write."""
+    """Prints one line on stderr, for threads without a console: it is one write."""
     stream = ShownStream(real(sys.stderr))
     stream.write(visible(text) + "\n")
     stream.flush()
 
 
 def print_document(text: str) -> None:
-    """A document of a format that has escapes of its own, such as Markdown or HTML, on stdout."""
+    """Prints a document of a format with its own escapes, such as Markdown or HTML, on stdout."""
     end_activity()
     ShownStream(real(sys.stdout)).write(text)
 
 
 def print_data(text: str) -> None:
-    """Text that a program may read, such as YAML, on stdout: exact unless that is a terminal."""
+    """Prints text that a program may read, such as YAML, on stdout: exact unless stdout is a terminal."""
     end_activity()
     stream = data_stream()
     for line in text.splitlines(keepends=True):
@@ -104,20 +105,21 @@ def print_data(text: str) -> None:
 
 
 def print_lines(console: Console, text: str, style: str = "") -> None:
-    """A message that may have several lines, such as those of other programs; a bar marks those after the first."""
+    """Prints a message that may have several lines, such as one of another program; a bar marks all lines after the
+    first."""
     for line in margined(text):
         console.print(Text(line, style), soft_wrap=True)
 
 
 def note(text: str) -> None:
-    """A remark for people that is not part of the result."""
+    """Prints a remark for people that is not part of the result, on stderr."""
     console = stderr()
     for line in margined(text):
         console.print(line, style="dim")
 
 
 def ask_yes_or_no(question: str) -> bool:
-    """Asks on stderr, with no as the default; raises typer.Abort without an answer."""
+    """Asks on stderr; the default is no. Raises typer.Abort without an answer."""
     import typer
 
     end_activity()
@@ -133,7 +135,7 @@ def ask(question: str) -> str:
 
 
 def ask_new_secret(name: str) -> str:
-    """Asks twice for a secret, and returns it; nothing of it is shown."""
+    """Asks twice for a secret, without showing it; returns the secret."""
     import typer
 
     end_activity()
@@ -141,7 +143,7 @@ def ask_new_secret(name: str) -> str:
 
 
 def print_error(error: DeployerError, *, as_json: bool) -> None:
-    """The error message on stderr, or as a JSON document on stdout."""
+    """Prints the error message on stderr, or with `as_json` a JSON document on stdout."""
     end_activity()
     if as_json:
         print_json(error.document())

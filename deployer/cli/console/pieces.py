@@ -1,15 +1,15 @@
-"""Pieces of work: how far each is, and how long it takes yet."""
+"""Pieces of work with their progress and the remaining time."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-SETTLED = 2.0  #: seconds after which the pace of work says something of its end
+SETTLED = 2.0  #: seconds after which the speed of work allows an estimate
 
 
 @dataclass(slots=True)
 class Piece:
-    """A piece of work. `since` is when it began what it is doing now, with `first` of its parts done."""
+    """A piece of work. `since` is the time at which its current step began, `first` the parts that were done then."""
 
     title: str
     reported_at: float
@@ -22,15 +22,15 @@ class Piece:
     first: int = 0
 
     def time_left(self, now: float) -> str:
-        """Returns how long what it is doing takes yet at its pace, such as `2m 10s left`; empty where that is not
-        known."""
+        """Returns the estimated time for the rest of the current step, such as `2m 10s left`; empty where it is
+        unknown."""
         elapsed, made = now - self.since, self.done - self.first
         if not self.total or self.done >= self.total or made <= 0 or elapsed < SETTLED:
             return ""
         return f"{short_duration(elapsed * (self.total - self.done) / made)} left"
 
     def about_time(self, now: float) -> str:
-        """Returns the time left, else the time that the work took so far."""
+        """Returns the time left, or else the time that the work has taken so far."""
         elapsed = now - self.begun
         return self.time_left(now) or (short_duration(elapsed) if elapsed >= SETTLED else "")
 

@@ -1,4 +1,4 @@
-"""Work under way and how far each piece of it is: drawn on a terminal, reported in a line now and then elsewhere."""
+"""The display of running work and its progress: drawn on a terminal, otherwise printed as a line now and then."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
     from deployer.cli.console.drawing import Drawing
 
-DELAY = 1.0  #: seconds of work after which it is drawn on a terminal
-INTERVAL = 20.0  #: seconds between two lines of one piece of work, where there is no terminal
+DELAY = 1.0  #: seconds after which work is drawn on a terminal
+INTERVAL = 20.0  #: seconds between two lines of the same piece of work without a terminal
 
 
 class Meter:
-    """Pieces of work by name. On a terminal a line with a bar each, once the work has taken `DELAY` seconds; elsewhere,
-    and with `as_json` as JSON documents, a line for each every `INTERVAL` seconds, so that short work is silent. All of
-    it on stderr. Safe for threads.
+    """Pieces of work by name, shown on stderr. On a terminal, each has a line with a bar once the work has taken
+    `DELAY` seconds. Elsewhere, and as JSON documents with `as_json`, each has a line every `INTERVAL` seconds, so that
+    short work is silent. Safe for threads.
 
-    One meter is drawn at a time: another that begins inside of its block hides it until that one ends.
+    One meter is drawn at a time: a meter that begins inside the block of another hides it until the inner block ends.
     """
 
     def __init__(self, *, as_json: bool, clock: Callable[[], float] = time.monotonic) -> None:
@@ -42,7 +42,7 @@ class Meter:
         self._pieces: dict[str, Piece] = {}
         self._draws = is_drawable(as_json=as_json)
         self._drawing: Drawing | None = None
-        self._changing = threading.RLock()  # held while it is shown or hidden, and never inside of `_lock`
+        self._changing = threading.RLock()  # held while it is shown or hidden, and never taken while `_lock` is held
         self._timer: threading.Timer | None = None
         self._console: Console | None = None
         self._entered = 0.0
@@ -51,7 +51,7 @@ class Meter:
 
     @property
     def console(self) -> Console:
-        """The console of stderr, whose lines appear above what is drawn."""
+        """The console of stderr, whose lines appear above the drawing."""
         with self._lock:
             self._console = self._console or stderr()
             return self._console
@@ -107,7 +107,7 @@ class Meter:
                 drawing.stop()
 
     def begin(self, name: str, title: str | None = None) -> OnProgress:
-        """Shows work that is running from now on, and returns the callback that takes its progress.
+        """Shows work that begins now, and returns the callback for its progress.
 
         `title` says what is done and to what, such as `updating table/nyc.flights`; by default, it is the name.
         """
@@ -118,7 +118,7 @@ class Meter:
         return partial(self.report, name)
 
     def report(self, name: str, progress: Progress) -> None:
-        """Shows how far the work is; nothing for work that has not started or has ended."""
+        """Shows the progress of the work; does nothing for work that has not begun or has ended."""
         doing, done, total, unit = progress.doing, progress.done, progress.total, progress.unit
         with self._lock:
             piece = self._pieces.get(name)
@@ -147,12 +147,12 @@ class Meter:
             self._pieces.pop(name, None)
 
     def event(self, kind: str, **about: Any) -> None:
-        """One JSON document a line, for machines that follow a run."""
+        """Prints one JSON document as a line, for programs that follow a run."""
         with self._lock:
             print_json_line({"event": kind, **about})
 
     def _refresh(self) -> None:
-        """Draws what is new at once; figures that grow are drawn ten times a second."""
+        """Draws a change at once; growing figures are drawn ten times a second."""
         drawing = self._drawing
         if drawing is not None:
             drawing.refresh()
@@ -162,13 +162,13 @@ class Meter:
             return [replace(piece) for piece in self._pieces.values()]
 
 
-#: The meter that is drawn, or will be once its work has taken long enough.
+#: the meter that is drawn, or that will be once its work has taken long enough
 _drawn: Meter | None = None
 
 
 @contextmanager
 def progress_shown(title: str, *, as_json: bool) -> Iterator[OnProgress]:
-    """Shows how far one piece of work is, from its first progress on."""
+    """Shows the progress of one piece of work, from its first progress on."""
     with Meter(as_json=as_json) as meter:
         begun = False
 
@@ -184,8 +184,8 @@ def progress_shown(title: str, *, as_json: bool) -> Iterator[OnProgress]:
 
 @contextmanager
 def working(title: str, *, as_json: bool = False) -> Iterator[OnProgress]:
-    """Shows on a terminal that work is under way, for how long, and how far it is, which the callback receives; nothing
-    elsewhere.
+    """Shows on a terminal that work is running, for how long, and its progress, which the yielded callback receives.
+    Without a terminal it shows nothing.
 
     Nothing may be printed on stdout in the block.
     """

@@ -25,14 +25,14 @@ class ConsoleReporter:
 
     @contextmanager
     def steps(self) -> Iterator[OnEvent]:
-        """Shows the resources that are being worked on."""
+        """Shows the resources that the engine is changing."""
         from deployer.cli.console.step_view import StepView
 
         with StepView(as_json=self._as_json) as view:
             yield view
 
     def work(self, title: str) -> AbstractContextManager[OnProgress]:
-        """Shows how far the work is."""
+        """Shows the progress of the work."""
         from deployer.cli.console.progress_display import progress_shown
 
         return progress_shown(title, as_json=False)

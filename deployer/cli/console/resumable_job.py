@@ -1,4 +1,4 @@
-"""The display of a job that its id resumes: its progress, the start of Spark, and the id where it does not end well."""
+"""The display of a job that can be resumed by its id: its progress, the start of Spark, and the id when it fails."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from deployer.platform.system.progress import OnProgress
 
 @dataclass(slots=True)
 class ResumableJob:
-    """The callbacks of the job. `has_begun` says whether it has done something that its id can resume."""
+    """The callbacks of the job. `has_begun` says whether its id can resume something that it has done."""
 
     doing: str
     as_json: bool
@@ -30,9 +30,8 @@ class ResumableJob:
 
 @contextmanager
 def show_resumable_job(job_id: str, table: str, doing: str, *, resumes: bool, as_json: bool) -> Iterator[ResumableJob]:
-    """Shows the progress of a job on the table. `doing` says what it does, such as `loading`; `resumes` says whether
-    it continues one that was interrupted. Where the job fails or is interrupted, the option that resumes it is noted.
-    """
+    """Shows the progress of a job on the table. `doing` says what it does, such as `loading`; `resumes` says whether it
+    continues an interrupted job. When the job fails or is interrupted, a note names the option that resumes it."""
     with Meter(as_json=as_json) as meter:
         job = ResumableJob(doing, as_json, resumes, meter.begin(table))
         try:

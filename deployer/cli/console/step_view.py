@@ -1,4 +1,4 @@
-"""The live view of an engine's steps: a line a resource that is being worked on, and lines for what is done."""
+"""The live view of an engine's steps: a line for each resource in progress, and lines for completed steps."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _QUIET = ("same", "refresh")
 
 
 class StepView:
-    """Takes the engine's events. On a terminal it draws; elsewhere it prints a line a step, and with `as_json` a JSON
-    document a line on stderr: `started`, `progress`, `finished`, `failed` and `message`, each with its address.
-    """
+    """A callback for the engine's events. On a terminal it draws; elsewhere it prints a line for each step. With
+    `as_json` it prints one JSON document per line on stderr: `started`, `progress`, `finished`, `failed` and `message`,
+    each with its address."""
 
     def __init__(self, *, as_json: bool, clock: Callable[[], float] = monotonic) -> None:
         self._meter = Meter(as_json=as_json, clock=clock)
@@ -97,7 +97,7 @@ class StepView:
 
 
 def summary_line(operations: Iterable[Operation]) -> Text:
-    """`Done: 6 created, 1 updated`; Pulumi's own resources are not counted."""
+    """Returns a line such as `Done: 6 created, 1 updated`; Pulumi's own resources are not counted."""
     counts: Counter[str] = Counter(
         operation.op for operation in operations if not is_in_no_cloud(operation.type, custom=operation.custom)
     )

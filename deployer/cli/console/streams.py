@@ -1,8 +1,8 @@
-"""The process's stdout and stderr, between what prints and the terminal, the file or the log.
+"""The process's stdout and stderr: streams between the code that prints and the terminal, the file or the log.
 
-While a command runs, `sys.stdout` and `sys.stderr` are `ShownStream`s: what a library, a warning, a traceback or code
-that forgot the console prints is shown and not obeyed. The console and exact data go to the streams behind them, which
-mask known secrets.
+While a command runs, `sys.stdout` and `sys.stderr` are `ShownStream`s. Control characters in what a library, a warning,
+a traceback or code without the console prints are shown as text, and have no effect. The console and exact data go to
+the streams behind them, which mask known secrets.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from deployer.platform.text.visible import is_command, visible, visible_json, vi
 
 _SUSPICIOUS = re.compile(r"::|##|---|\+\+\+|~~~|\^\^\^")
 _BLANK = re.compile(r"(?:\s|\x1b\[[0-9;]*m)*")
-_KEPT, _TAIL = 256, 64  #: characters of an unfinished line, and of the end of a longer one, that are remembered
-#: Variables of CI systems, whose logs have commands in them.
+_KEPT, _TAIL = 256, 64  #: characters that are remembered of an unfinished line, and of the end of a longer one
+#: Variables of CI systems, in whose logs lines can be commands.
 _CI = ("CI", "GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION", "BUILDKITE")
 
 
 class ShownStream:
-    """A text stream that sends what people may see, and no line that a CI system takes for a command.
+    """A text stream that writes visible text, and no line that a CI system takes for a command.
 
-    With `styled` it leaves control characters, which are those of the console: this has made texts visible by itself.
+    With `styled`, control characters are kept: they are the console's, which makes texts visible itself.
     """
 
     def __init__(self, stream: TextIO, *, styled: bool = False) -> None:
         self.stream = stream
         self._styled = styled
-        self._begun = ""  # the line that is not finished yet, as far as it matters
+        self._begun = ""  # the unfinished line, as far as it is needed
 
     def write(self, text: str) -> int:
         shown = text if self._styled else visible_lines(text)
@@ -84,7 +84,7 @@ class ShownStream:
 
     @property
     def buffer(self) -> _Bytes:
-        """The stream of bytes, which must be UTF-8 text."""
+        """A stream of bytes, which must be UTF-8 text."""
         return _Bytes(self)
 
 
@@ -107,7 +107,8 @@ def _remembered(line: str) -> str:
 
 
 def show_streams() -> None:
-    """Makes control characters and CI commands visible text in all that is printed from now on; masks secrets."""
+    """Shows control characters and CI commands as visible text in everything that is printed from now on; masks
+    secrets."""
     sys.stdout, sys.stderr = (
         cast(TextIO, ShownStream(masked_stream(real(stream)))) for stream in (sys.stdout, sys.stderr)
     )
@@ -115,7 +116,8 @@ def show_streams() -> None:
 
 @contextmanager
 def shown_streams() -> Iterator[None]:
-    """Makes control characters and CI commands visible text in all that is printed in a block; masks secrets."""
+    """Shows control characters and CI commands as visible text in everything that is printed in a block; masks
+    secrets."""
     before = sys.stdout, sys.stderr
     show_streams()
     shown = sys.stdout, sys.stderr
@@ -123,7 +125,7 @@ def shown_streams() -> Iterator[None]:
         yield
     finally:
         for stream in shown:
-            with suppress(ValueError, BrokenPipeError):  # it was closed, or the reader went away
+            with suppress(ValueError, BrokenPipeError):  # the stream was closed, or its reader ended
                 stream.flush()
         sys.stdout, sys.stderr = before
 
@@ -138,7 +140,7 @@ def unmasked_rows() -> Iterator[None]:
 
 @contextmanager
 def own_streams() -> Iterator[None]:
-    """Allows a block to print to the real streams: for text of deployer itself that others style, such as help."""
+    """Lets a block print to the real streams, for deployer's own text that a library styles, such as help."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (real(stream) for stream in before)
     try:
@@ -148,20 +150,21 @@ def own_streams() -> Iterator[None]:
 
 
 def real(stream: object) -> TextIO:
-    """Returns the stream behind a ShownStream, else the stream itself."""
+    """Returns the stream behind a ShownStream, or else the stream itself."""
     return cast(TextIO, stream.stream if isinstance(stream, ShownStream) else stream)
 
 
 def console_stream(*, stderr: bool) -> TextIO:
-    """Returns what a console writes to, which sends control characters of its own."""
+    """Returns the stream of a console, which writes its own control characters."""
     return cast(TextIO, ShownStream(real(sys.stderr if stderr else sys.stdout), styled=True))
 
 
 def data_stream(*, as_json: bool = False) -> TextIO:
-    """Stdout for data, exact where a file or a program takes it; each record is one call of `write`.
+    """Returns stdout for data, which is exact where a file or a program reads it. Each record is one call of `write`.
 
-    On a terminal records are shown in a line each. In the log of a CI system, where people asked for exact data, a
-    record with a command is InvalidInput. `as_json` is for JSON, which can have both.
+    On a terminal, each record is shown in one line. Where stdout may be the log of a CI system, writing a record that
+    contains a command raises InvalidInput. With `as_json`, records are JSON, and control characters and commands in
+    them are escaped.
     """
     stream = real(sys.stdout)
     if as_json:
@@ -172,8 +175,8 @@ def data_stream(*, as_json: bool = False) -> TextIO:
 
 
 def bytes_stream() -> BinaryIO:
-    """Stdout for bytes, where a file or a program takes them. Raises InvalidInput for a terminal and for what may be
-    the log of a CI system."""
+    """Returns stdout for bytes, where a file or a program reads them. Raises InvalidInput for a terminal, and where
+    stdout may be the log of a CI system."""
     stream = real(sys.stdout)
     if stream.isatty() or _may_be_log(stream):
         where = "a terminal" if stream.isatty() else "the log of a CI system, which stdout may be"
@@ -210,5 +213,5 @@ def _may_be_log(stream: TextIO) -> bool:
         return False
     try:
         return not stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
-    except OSError:  # io.UnsupportedOperation too: it is not a file
+    except OSError:  # not a file; io.UnsupportedOperation is an OSError too
         return True

@@ -1,4 +1,4 @@
-"""`--watch`: shows a list again and again until Ctrl-C ends it."""
+"""`--watch`: shows a list repeatedly until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from collections.abc import Callable
 from deployer.cli.console.output import stdout
 from deployer.errors import InvalidInput
 
-EVERY = 2.0  #: seconds between two looks
+EVERY = 2.0  #: seconds between two calls
 
 
 def watched(show: Callable[[], int], *, as_json: bool) -> int:
-    """Clears the terminal and calls `show` every two seconds; returns 0 once Ctrl-C ends it, else what `show` returns.
+    """Clears the terminal and calls `show` every two seconds. Returns 0 when Ctrl-C ends it, or the first result of
+    `show` that is not 0.
 
     Raises InvalidInput where stdout is not a terminal, and with `--json`.
     """

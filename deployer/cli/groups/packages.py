@@ -1,4 +1,4 @@
-"""The groups whose commands have a package each: `deployer table`, `rows`, `column`, `view`, `job`, `service`, …"""
+"""The groups whose commands have their own packages: `deployer table`, `rows`, `column`, `view`, `job`, `service`, …"""
 
 from __future__ import annotations
 

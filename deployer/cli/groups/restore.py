@@ -1,4 +1,4 @@
-"""`deployer restore`: tables as they were at a savepoint, all or none, or one table as it was at a version."""
+"""`deployer restore`: restores tables to a savepoint, all or none, or one table to a version."""
 
 from __future__ import annotations
 

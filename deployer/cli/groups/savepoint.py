@@ -1,4 +1,4 @@
-"""`deployer savepoint`: named moments of tables, which `restore` goes back to."""
+"""`deployer savepoint`: names moments of tables, to which `restore` can return."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def _unreadable(store: StateReader, root: str) -> list[Unreadable]:
 
 
 def _as_row(savepoint: CatalogSavepoint) -> dict[str, JSON]:
-    """Returns what programs get of a savepoint of the catalog: the names of its entries rather than their records."""
+    """Returns the JSON form of a savepoint of the catalog, with the names of its entries instead of their records."""
     from deployer.state.model.times import as_document
 
     row = as_document(savepoint)

@@ -1,4 +1,4 @@
-"""`deployer stack`: Pulumi's state of a stack as one file, to move it between backends."""
+"""`deployer stack`: writes and reads Pulumi's state of a stack as a file, to move the state between backends."""
 
 from __future__ import annotations
 
@@ -146,7 +146,8 @@ def change_secrets_provider(
 
 
 def _read(file: Path, prefix: str) -> dict[str, Any]:
-    """Returns an export whose resources all are of one stack, by the beginning of their URNs. Raises InvalidInput."""
+    """Returns the export in the file. Raises InvalidInput for another document, and for resources whose URNs do not
+    begin with `prefix`, which names the project and stack. Raises NotFound for a missing file."""
     from deployer.engine.values.checkpoint_shape import fault_of_deployment
     from deployer.errors import InvalidInput, NotFound
     from deployer.platform.files.json_documents import NotADocument, read_document

@@ -1,4 +1,4 @@
-"""The place of a lake's root, for commands that read its data: as the specs say, or as it was last applied."""
+"""The root of a lake, for commands that read its data: from the specs, or as it was last applied."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def instance_of(project: Path | None, stack: str, specs: Path | None) -> tuple[str, InstanceSpec]:
-    """Returns the root of the declared instance, and its spec."""
+    """Returns the root of the declared instance, and the instance's spec."""
     from deployer.app.workspace import open_workspace
 
     workspace = open_workspace(project, stack, specs)
@@ -21,10 +21,10 @@ def instance_of(project: Path | None, stack: str, specs: Path | None) -> tuple[s
 
 
 def root_to_read(project: Path | None, stack: str, specs: Path | None) -> str:
-    """Returns the root of the declared instance, for a command that reads what is live: other problems of the specs are
+    """Returns the root of the declared instance, for a command that reads live data. Other problems of the specs are
     noted.
 
-    Raises InvalidSpecs when those may concern the root, and the stack's state has no root.
+    Raises InvalidSpecs when the problems may concern the root, and the stack's state has no root.
     """
     from deployer.app.workspace import open_workspace
     from deployer.errors import InvalidSpecs

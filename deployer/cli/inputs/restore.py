@@ -1,4 +1,4 @@
-"""The restore that a command line names: which tables, what it would undo of each, and what of the catalog."""
+"""The restore that a command line names: the tables, and what it would undo of each table and of the catalog."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from deployer.tables.open_table import find_entries
 def plan_restore(
     store: StateStore, root: str, owner: str, name: str, at: str | None, tables: Sequence[str] | None
 ) -> RestorePlan:
-    """Returns what a restore undoes: to the savepoint `name`, of `tables` or all that have it, or, with `at`, of the
-    table `name` to a version or a time.
+    """Returns what a restore would undo. Without `at`, it restores `tables`, or all tables that have it, to the
+    savepoint `name`. With `at`, it restores the table `name` to a version or a time.
 
     Raises NotFound where a table or its savepoint does not exist, Refused for a table of another stack, and as
     `preview_restore` and `version_point` do.

@@ -1,4 +1,4 @@
-"""The place of a run of a service: the lake that the specs declare, or the one that was applied where they have
+"""The lake in which a service runs: the one that the specs declare, or the applied one where the specs have
 problems."""
 
 from __future__ import annotations
@@ -23,21 +23,22 @@ from deployer.tables.open_table import find_entry
 
 @dataclass(frozen=True, slots=True)
 class RunPlace:
-    """The instance whose service runs. `declared` is its lake, or the problems of the specs that declare it."""
+    """The instance whose service runs. `declared` is its lake, or the problems of its specs."""
 
     root: str
     instance: InstanceSpec
     declared: Lake | InvalidSpecs
 
     def lake(self) -> Lake:
-        """Returns the declared lake, which has what a cluster on AWS needs: roles, bucket and network. Raises the
-        problems of the specs."""
+        """Returns the declared lake, which has what a cluster on AWS needs: roles, bucket and network. Raises
+        InvalidSpecs where the specs have problems."""
         if isinstance(self.declared, InvalidSpecs):
             raise self.declared
         return self.declared
 
     def cluster_of(self, table: str, kind: str) -> str | None:
-        """Returns the name of the cluster of the table's service; None where it names none or is not there."""
+        """Returns the name of the cluster of the table's service; None where the service names none or does not
+        exist."""
         if isinstance(self.declared, InvalidSpecs):
             services = _state_of(self.root, table).services.values()
             return next((each.cluster for each in services if each.kind == kind), None)
@@ -46,8 +47,8 @@ class RunPlace:
         return found[0] if len(tables) == 1 and found else None
 
     def dry_run_options(self, table: str, kind: str, options: Mapping[str, Any] | None) -> dict[str, Any]:
-        """Returns the options, or those of the table's own service where none are given, so that nothing is changed.
-        Raises InvalidInput for a kind of service that has no dry run."""
+        """Returns the options for a dry run: the given ones, or else those of the table's own service. Raises
+        InvalidInput for a kind of service that has no dry run."""
         able = [each for each in KINDS if "dry_run" in option_names(each)]
         if kind not in able:
             raise InvalidInput(
@@ -57,7 +58,8 @@ class RunPlace:
 
 
 def find_run_place(workspace: Workspace) -> RunPlace:
-    """Returns where services of this stack run. Raises the problems of the specs where nothing was applied yet."""
+    """Returns where services of this stack run. Raises InvalidSpecs where the specs have problems and nothing was
+    applied yet."""
     try:
         lake = workspace.lake()
     except InvalidSpecs as problems:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def session_of(project: Path | None, stack: str, specs: Path | None) -> Callable[[], SparkSession]:
-    """Returns what starts Spark in the sizes of the declared local cluster."""
+    """Returns a function that starts Spark with the sizes of the declared local cluster."""
 
     def session() -> SparkSession:
         from deployer.app.workspace import open_workspace

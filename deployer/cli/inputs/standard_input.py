@@ -1,4 +1,4 @@
-"""Files given as `-`: standard input, kept in a private temporary file while a command runs."""
+"""The file `-`: standard input, stored in a private temporary file while a command runs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 STDIN = "-"
-_CODEC_BY_START = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}  #: of compressed files
+#: suffixes of compressed files by their first bytes
+_CODEC_BY_START = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
 
 
 @contextmanager
 def standard_input(files: Sequence[str], format_name: str | None) -> Iterator[list[str]]:
-    """Yields the files, with standard input as a file in place of `-`; that file goes when the block ends.
+    """Yields the files, with a temporary file in place of `-` that has the content of standard input. The temporary
+    file is removed when the block ends.
 
     Raises InvalidInput where the format is unknown, or where standard input is a terminal.
     """
@@ -30,13 +32,13 @@ def standard_input(files: Sequence[str], format_name: str | None) -> Iterator[li
         raise InvalidInput("standard input has no name that shows its format", remedy="give --format, such as csv")
     if sys.stdin.isatty():
         raise InvalidInput("standard input is a terminal", remedy="send a file to it: … | deployer …, or … < FILE")
-    with temporary_folder(STDIN_PURPOSE) as folder:  # mode 0700, under a random name
+    with temporary_folder(STDIN_PURPOSE) as folder:  # mode 0700, with a random name
         path = _spooled(sys.stdin.buffer, folder)
         yield [str(path) if file == STDIN else file for file in files]
 
 
 def refuse_standard_input(files: Sequence[str]) -> None:
-    """Raises InvalidInput for `-` where a cluster on AWS reads the files."""
+    """Raises InvalidInput for `-`, because a cluster on AWS reads the files."""
     from deployer.errors import InvalidInput
 
     if STDIN in files:
@@ -46,7 +48,7 @@ def refuse_standard_input(files: Sequence[str]) -> None:
 
 
 def _spooled(stream: BinaryIO, folder: Path) -> Path:
-    """Returns the content of the stream as a file in the folder."""
+    """Writes the content of the stream to a file in the folder; returns the file. A compressed one gets its suffix."""
     plain = folder / "stdin"
     with plain.open("xb") as file:
         shutil.copyfileobj(stream, file, 1024 * 1024)

@@ -1,4 +1,4 @@
-"""The input of the commands of `deployer table`: a table that this stack may change, and its spec."""
+"""The table that a command reads or changes, and the edit of its spec."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from deployer.tables.open_table import OpenTable, ReadTable, find_entry, open_en
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A table, where it is and which project and stack the command runs for."""
+    """A table with its lake, and the project and stack of the command."""
 
     workspace: Workspace
     lake: Lake
@@ -43,8 +43,7 @@ class Target:
 
 @contextmanager
 def looked_at(project: Path | None, stack: str, specs: Path | None, name: str) -> Iterator[ReadTable]:
-    """Yields the live table of that name to read it, of any owner. Raises NotFound with the nearest
-    name."""
+    """Yields the live table of that name for reading; any stack may own it. Raises NotFound with the nearest name."""
     root = root_to_read(project, stack, specs)
     with closing(open_reader(root)) as store:
         yield read_entry(store, root, find_entry(store.instance().tables.values(), name))
@@ -60,10 +59,10 @@ def changed(
     alone: bool = True,
     unreadable: bool = False,
 ) -> Iterator[Target]:
-    """Yields the same to be changed: other runs on the stack are kept off (unless not `alone`), and tables of other
-    stacks are refused.
+    """Yields the table of that name for a change. Other runs on the stack are locked out if `alone`. Raises Refused for
+    tables of other stacks.
 
-    With `unreadable`, a table whose log cannot be read is given too, where the stack manages the instance.
+    With `unreadable`, a table whose log cannot be read is yielded too, if the stack manages the instance.
     """
     workspace = open_workspace(project, stack, specs)
     lake = workspace.lake()
@@ -82,8 +81,8 @@ def changed(
 
 @contextmanager
 def state_to_change(workspace: Workspace) -> Iterator[tuple[str, StateStore]]:
-    """Yields the root and the state store of the stack's lake, to be changed in ways that specs do not declare, while
-    other runs are kept off the stack. Problems of the specs are noted and do not stop it."""
+    """Yields the root and the state store of the stack's lake, for changes that specs do not declare. Other runs are
+    locked out of the stack. Problems of the specs are noted, and the change continues."""
     engine: str | None = None
     try:
         lake = workspace.lake()
@@ -100,10 +99,9 @@ def state_to_change(workspace: Workspace) -> Iterator[tuple[str, StateStore]]:
 
 @contextmanager
 def changed_by_state(project: Path | None, stack: str, specs: Path | None, name: str) -> Iterator[OpenTable]:
-    """Yields a table to be changed in ways that specs do not declare: problems of the specs are noted and do not stop
-    it.
+    """Yields a table for changes that specs do not declare. Problems of the specs are noted, and the change continues.
 
-    Tables of other stacks are refused.
+    Raises Refused for tables of other stacks.
     """
     workspace = open_workspace(project, stack, specs)
     try:
@@ -117,16 +115,16 @@ def changed_by_state(project: Path | None, stack: str, specs: Path | None, name:
 
 
 def _found(store: StateStore, name: str) -> TableEntry:
-    cut_off = store.instance().by_name(name)  # a deletion that was interrupted is finished by the same command
+    cut_off = store.instance().by_name(name)  # the same command finishes an interrupted deletion
     if cut_off is not None and cut_off.status == "deleting":
         return cut_off
     return find_entry(store.instance().tables.values(), name)
 
 
 def write_spec(target: Target) -> list[str]:
-    """Edits the table's spec so that it says what is live now; gives the files that were edited.
+    """Edits the table's spec so that it declares the live state; returns the edited files.
 
-    Raises Refused, and leaves the specs as they are, for what cannot be edited in place; the table stays changed.
+    Raises Refused, with the specs unchanged, for what cannot be edited in place; the table stays changed.
     """
     from deployer.app.drift_detection.find import find_drift
     from deployer.app.drift_detection.into_specs import take_over

@@ -1,4 +1,4 @@
-"""Options of the commands that read text files, and how text is read by them."""
+"""The options of commands that read text files."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def read_options(
     date_formats: list[str] | None = None,
     timezone: str | None = None,
 ) -> ReadOptions:
-    """Returns how text is read. Raises InvalidInput for wrong delimiters and date formats."""
+    """Returns the options for reading text. Raises InvalidInput for wrong delimiters and date formats."""
     from deployer.errors import InvalidInput
     from deployer.tables.ingest.files.model import ReadOptions
     from deployer.tables.ingest.files.space_separated import WHITESPACE

@@ -1,4 +1,4 @@
-"""Jobs on clusters that commands start, follow and cancel.
+"""Jobs on clusters: starting, following and cancelling them.
 
 `deployer.cli.commands` and `deployer.cli.main` may import it.
 """

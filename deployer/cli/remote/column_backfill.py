@@ -1,4 +1,4 @@
-"""`deployer column backfill --cluster` where the cluster is not this machine."""
+"""`deployer column backfill --cluster` for a cluster on AWS."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def backfill_on(
     as_json: bool,
     detach: bool,
 ) -> int:
-    """Computes a column of the table on the cluster, and shows the result as a backfill on this machine does. The
-    functions that are trusted here run there, and this machine imports none of them."""
+    """Computes a column of the table on the cluster, and shows the result like a backfill on this machine. The
+    functions that are trusted here run on the cluster; this machine does not import them."""
     root = workspace.root(lake)
-    with closing(open_store(root)) as store:  # what cannot work is reported before anything is paid for
+    with closing(open_store(root)) as store:  # problems are reported before the cluster causes costs
         opened = open_entry(store, root, find_entry(store.instance().tables.values(), table))
         name = opened.entry.full_name
         if job_id not in opened.state.jobs:
@@ -54,7 +54,7 @@ def backfill_on(
 
 
 def show(result: Mapping[str, Any], *, as_json: bool) -> None:
-    """Shows the result of a backfill that ran elsewhere."""
+    """Shows the result of a backfill on a cluster."""
     if as_json:
         print_json(result)
     else:

@@ -1,4 +1,4 @@
-"""`deployer column load --cluster` where the cluster is not this machine."""
+"""`deployer column load --cluster` for a cluster on AWS."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def load_on(
     detach: bool,
     upload: bool,
 ) -> int:
-    """Loads columns of the table of that name on the cluster, and shows the result as a load on this machine does."""
+    """Loads columns of the table of that name on the cluster, and shows the result like a load on this machine."""
     refuse_own_files(request.source, upload=upload)
     root = workspace.root(lake)
     if upload:
@@ -49,7 +49,7 @@ def load_on(
 
 
 def show(root: str, job_id: str, result: Mapping[str, Any], *, as_json: bool) -> None:
-    """Shows the result of a load that ran elsewhere, and removes what was uploaded for it."""
+    """Shows the result of a load on a cluster, and removes the files that were uploaded for it."""
     if as_json:
         print_json(result)
     else:

@@ -1,4 +1,4 @@
-"""`deployer follow`: a job on a cluster, from where its run is now to its end."""
+"""`deployer follow`: follows a job on a cluster until it ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`deployer ingest --cluster` where the cluster is not this machine."""
+"""`deployer ingest --cluster` for a cluster on AWS."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def ingest_on(
     detach: bool,
     upload: bool,
 ) -> int:
-    """Loads on the cluster and shows the result as a load on this machine does."""
+    """Loads on the cluster, and shows the result like a load on this machine."""
     refuse_own_files(request.paths, upload=upload)
     _refuse_own_bad_rows(request)
     root = workspace.root(lake)
-    with closing(open_store(root)) as store:  # problems of the table are reported before anything is paid for
+    with closing(open_store(root)) as store:  # problems of the table are reported before the cluster causes costs
         entry = find_entry(store.instance().tables.values(), table)
         done_before(store, root, entry, request)
         name = entry.full_name
@@ -59,7 +59,7 @@ def ingest_on(
 
 
 def show(root: str, job_id: str, result: Mapping[str, Any], *, as_json: bool) -> None:
-    """The result of a load that ran elsewhere; what was uploaded for it goes."""
+    """Shows the result of a load on a cluster, and removes the files that were uploaded for it."""
     if as_json:
         print_json(result)
     else:
@@ -72,7 +72,7 @@ def show(root: str, job_id: str, result: Mapping[str, Any], *, as_json: bool) ->
 
 
 def _refuse_own_bad_rows(request: IngestRequest) -> None:
-    """Raises InvalidInput where bad rows are to be written to this machine: a cluster writes to S3."""
+    """Raises InvalidInput where bad rows would be written to this machine, because a cluster writes to S3."""
     if request.bad_rows is not None and not is_on_s3(str(request.bad_rows)):
         raise InvalidInput(
             "a cluster on AWS cannot write files of this machine",

@@ -1,4 +1,4 @@
-"""Running a job on a cluster that is not this machine: start, follow, cancel, and how to continue after a stop."""
+"""Runs of a job on a cluster on AWS: starting, following and cancelling one, and how to continue after a stop."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from deployer.specs.model import Cluster, Lake
 def run_on(
     cluster: Cluster, workspace: Workspace, lake: Lake, job: RemoteJob, *, as_json: bool, detach: bool
 ) -> Mapping[str, Any] | None:
-    """Runs the job on the declared cluster; returns its result; None when it was only started.
+    """Runs the job on the declared cluster; returns its result; None with `detach`.
 
-    Raises the error that ended the job, as the job on this machine would, and Interrupted when it was cancelled or left
-    alone. Ctrl-C asks whether to cancel; without a terminal it cancels.
+    Raises the error that ended the job, as the job on this machine would, and Interrupted when it was cancelled or is
+    not followed any longer. Ctrl-C asks whether to cancel; without a terminal it cancels.
     """
     outputs = stack_outputs(workspace, engine_for(workspace, lake))
     there = connect(cluster, outputs, f"stack {workspace.stack}", workspace.values)
@@ -73,9 +73,10 @@ def run_on(
 def follow_run(
     cluster: RemoteCluster, root: str, started: StartedJob, again: str, *, as_json: bool
 ) -> Mapping[str, Any]:
-    """Follows a run to the end of its job; `again` is the command that follows it on. Raises as `run_on` does."""
+    """Follows a run until its job ends; returns the job's result. `again` is the command that continues to follow it.
+    Raises as `run_on` does."""
     run_name = cluster.describe_run(started.run_id)
-    asked = False
+    cancelled = False
     while True:
         try:
             with Meter(as_json=as_json) as meter:
@@ -83,12 +84,12 @@ def follow_run(
                 watcher = _watcher(meter, started.title, run_name)
                 return follow_to_end(cluster, root, started.run_id, started.key, watcher, Clock())
         except KeyboardInterrupt:
-            if asked or (wanted := _wants_to_cancel(run_name)) is None:
+            if cancelled or (wanted := _wants_to_cancel(run_name)) is None:
                 raise Interrupted("the run continues", where=run_name, remedy=f"follow it: {again}") from None
             if wanted:
                 ask_to_end(root, started.key)
                 cluster.cancel(started.run_id)
-                asked = True
+                cancelled = True
                 note("the run was asked to end; Ctrl-C stops waiting for it")
         except CallFailed as failure:
             raise run_continues(failure, run_name, f"follow it: {again}") from failure

@@ -1,4 +1,4 @@
-"""`deployer service run --cluster` where the cluster is not this machine."""
+"""`deployer service run --cluster` for a cluster on AWS."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from deployer.tables.open_table import find_entry, read_entry
 
 @dataclass(frozen=True, slots=True)
 class RemoteRunRequest:
-    """A run of a service on a table. `job_id` names it; a known one is followed and not started twice."""
+    """A run of a service on a table. `job_id` names it; a run with a known id is followed and not started again."""
 
     table: str
     service: str
@@ -34,31 +34,31 @@ class RemoteRunRequest:
 
 
 def run_service_on(
-    cluster: Cluster, workspace: Workspace, lake: Lake, asked: RemoteRunRequest, *, as_json: bool, detach: bool
+    cluster: Cluster, workspace: Workspace, lake: Lake, request: RemoteRunRequest, *, as_json: bool, detach: bool
 ) -> int:
-    """Runs the service on the cluster, and shows what came of it as a run on this machine does."""
+    """Runs the service on the cluster, and shows the outcome like a run on this machine."""
     root = workspace.root(lake)
-    with closing(open_store(root)) as store:  # problems of the table are reported before anything is paid for
-        table = read_entry(store, root, find_entry(store.instance().tables.values(), asked.table))
+    with closing(open_store(root)) as store:  # problems of the table are reported before the cluster causes costs
+        table = read_entry(store, root, find_entry(store.instance().tables.values(), request.table))
         name = table.entry.full_name
-        if asked.service == "BACKFILL":
-            require_runnable(table, cluster, asked.options, workspace.values)
+        if request.service == "BACKFILL":
+            require_runnable(table, cluster, request.options, workspace.values)
     job = service_job(
         root,
         lake.instance.name,
         name,
-        asked.service,
+        request.service,
         cluster=cluster.name,
-        options=asked.options,
-        engine=asked.engine,
-        job_id=asked.job_id,
+        options=request.options,
+        engine=request.engine,
+        job_id=request.job_id,
     )
     result = run_on(cluster, workspace, lake, job, as_json=as_json, detach=detach)
     return 0 if result is None else show(result, as_json=as_json)
 
 
 def show(result: Mapping[str, Any], *, as_json: bool) -> int:
-    """Prints the outcome of a run elsewhere; returns the exit code."""
+    """Prints the outcome of a run on a cluster; returns the exit code."""
     name: Any = result.get("service")
     kind = SERVICES[name].result() if name in SERVICES else None
     if kind is None:  # the results of scheduled runs lack it

@@ -1,4 +1,5 @@
-"""Files of this machine for a load on a cluster: below the lake's root, which its role may read, until that is done."""
+"""Files of this machine for a load on a cluster. They are uploaded below the lake's root, which the cluster's role may
+read, and removed after the load."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ FOLDER = "_uploads"
 
 
 def refuse_own_files(paths: Sequence[str], *, upload: bool) -> None:
-    """Raises InvalidInput for files of this machine that are not uploaded: a cluster reads what is on S3."""
+    """Raises InvalidInput for files of this machine that are not uploaded, because a cluster reads only from S3."""
     own = [path for path in paths if not is_on_s3(path)]
     if own and not upload:
         raise InvalidInput(
@@ -33,11 +34,11 @@ def refuse_own_files(paths: Sequence[str], *, upload: bool) -> None:
 def upload_files(
     root: str, job_id: str, paths: Sequence[str], form: Format | None, *, as_json: bool
 ) -> tuple[str, ...]:
-    """Returns the addresses to load instead of `paths`: files of this machine as objects of the job, others as they
-    are.
+    """Uploads the files of this machine for the job. Returns the addresses to load: those of the uploaded objects, and
+    the unchanged addresses of other files.
 
-    Uploading the same again replaces it; other content has another address, so that its run is not taken for that of
-    the files which had these names before. Raises NotFound and InvalidInput as a load of the files here does.
+    A repeated upload replaces the objects. Files with other content get other addresses, so that their run is not taken
+    for the run of earlier files with the same names. Raises NotFound and InvalidInput as a load of the files here does.
     """
     own = [path for path in paths if not is_on_s3(path)]
     sources = find_sources(own, form)
@@ -63,11 +64,11 @@ def upload_files(
 
 
 def remove_uploads(root: str, job_id: str) -> None:
-    """Removes what was uploaded for a job that is done."""
+    """Removes what was uploaded for a completed job."""
     objects = S3Objects(root)
     objects.delete(objects.list(_folder(job_id)))
 
 
 def _folder(job_id: str) -> str:
-    """Ids of jobs are untrusted text, and never become paths."""
+    """Returns the folder of a job. Its name is a hash, because ids of jobs are untrusted text."""
     return f"{FOLDER}/{blake2b(job_id.encode(), digest_size=16).hexdigest()}"

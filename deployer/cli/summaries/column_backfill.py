@@ -1,4 +1,4 @@
-"""Text for the result of a backfill of a column, the same wherever it ran."""
+"""The text of a backfill's result, the same wherever the backfill ran."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def result_from(document: Mapping[str, Any]) -> BackfillJobResult:
-    """Returns the result as a job's program reports it."""
+    """Returns the result from the document that a job's program reports."""
     from deployer.columns.backfill.results import BackfillJobResult
     from deployer.platform.files.dataclass_json import from_asdict
 

@@ -1,4 +1,4 @@
-"""Text for the result of a load of columns, the same wherever it ran."""
+"""The text of the result of a load of columns, the same wherever the load ran."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def result_from(document: Mapping[str, Any]) -> LoadResult:
-    """Returns the result as a job's program reports it."""
+    """Returns the result from the document that a job's program reports."""
     from deployer.columns.load.load import LoadResult
     from deployer.platform.files.dataclass_json import from_asdict
 

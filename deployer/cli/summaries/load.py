@@ -1,4 +1,4 @@
-"""Text for the result of a load, the same wherever it ran."""
+"""The text of a load's result, the same wherever the load ran."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from deployer.tables.layout.partitions.split import SplitResult
 
 
-LISTED = 5  #: files that were loaded before, each with its line
+LISTED = 5  #: the most files that are listed of those that were loaded before
 
 
 def result_from(document: Mapping[str, Any]) -> IngestResult:
-    """Returns the result as a job's program reports it."""
+    """Returns the result from the document that a job's program reports."""
     from deployer.platform.files.dataclass_json import from_asdict
     from deployer.tables.ingest.request import IngestResult
 
@@ -24,7 +24,7 @@ def result_from(document: Mapping[str, Any]) -> IngestResult:
 
 
 def print_result(result: IngestResult, bad_rows: object) -> None:
-    """Prints the result of a load; `bad_rows` is where bad rows were set aside."""
+    """Prints the result of a load; `bad_rows` is the place of the bad rows."""
     from rich.filesize import decimal
 
     from deployer.cli.console.output import stdout
@@ -86,7 +86,7 @@ def _print_splits(splits: SplitResult | None) -> None:
 
 
 def print_indexes(indexes: CaughtUp, verb: str) -> None:
-    """Prints what became of the table's indexes after its rows were `verb`, such as "loaded"."""
+    """Prints the result for the table's indexes. `verb` says what happened to the rows, such as "loaded"."""
     from deployer.cli.console.output import note, stdout
 
     if indexes.built:

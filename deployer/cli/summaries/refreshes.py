@@ -1,4 +1,4 @@
-"""Text for the result of a refresh."""
+"""The text of a refresh's result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def refreshed(done: RefreshJobResult) -> str:
 
 
 def failures(done: RefreshJobResult) -> str:
-    """Returns how many rows a function failed for, and where they are listed; empty where it did for none."""
+    """Returns how many rows a function failed for, and the command that lists them; empty without failures."""
     if not done.errors:
         return ""
     return f"{count(done.errors, 'row')} failed: `deployer column errors {done.table} --job-id {done.job_id}`"

@@ -16,13 +16,13 @@ _JOBS_SHOWN = 10
 
 
 def as_json_document(tables: Sequence[Undoing | Restored], catalog: CatalogUndoing | None) -> dict[str, Any]:
-    """Returns the tables, and the catalog where it is restored too, as `--json` shows them."""
+    """Returns the tables, and the catalog where it is restored too, in the form of `--json`."""
     shown = {} if catalog is None else {"catalog": as_document(catalog)}
     return {"tables": [as_document(each) for each in tables], **shown}
 
 
 def print_restore_plan(plan: RestorePlan, *, savepoint: bool) -> None:
-    """Prints what the restore would undo. `savepoint` says whether it makes one first, by which it can be undone."""
+    """Prints what the restore would undo. `savepoint` says whether it first makes a savepoint that can undo it."""
     for each in plan.tables:
         _print_table(each)
     if plan.catalog is not None:
@@ -50,7 +50,7 @@ def question_of(plan: RestorePlan) -> str:
 
 
 def print_restored(plan: RestorePlan, done: Sequence[Restored], undo: str) -> None:
-    """Prints what was restored. `undo` is the savepoint that was made first; empty: none."""
+    """Prints what was restored. `undo` is the savepoint that was made first; empty without one."""
     if plan.catalog is not None and plan.changes_catalog:
         stdout().print(f"the catalog: restored to savepoint {plan.catalog.name}")
     for each in done:

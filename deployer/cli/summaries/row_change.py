@@ -1,4 +1,4 @@
-"""Text for a change of rows, made or only counted."""
+"""The text of a change of rows, made or only counted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEAVES_SHOWN = 20
 
 
 def in_words(counts: RowCounts) -> str:
-    """Such as `insert 3 rows, update 1 row`."""
+    """Returns the counts as a text, such as `insert 3 rows, update 1 row`."""
     from deployer.platform.text.formatting import count
 
     verbs = (("insert", counts.inserted), ("update", counts.updated), ("delete", counts.deleted))
@@ -78,7 +78,7 @@ def print_change(table: OpenTable, change: RowChange) -> None:
 
 
 def leaf_names(table: OpenTable) -> dict[str, str]:
-    """Returns the leaves by their range of keys, by id; one leaf alone has all keys."""
+    """Returns the key ranges of the leaves by id; a single leaf has all keys."""
     leaves, splits = table.state.leaves(), table.splits
     if len(leaves) == 1:
         return {leaves[0].partition_id: "all keys"}

@@ -1,4 +1,4 @@
-"""Text for the result of a service run."""
+"""The text of the result of a service run."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _backfilled(done: BackfillResult) -> None:
 
 
 def _ranges(numbers: Sequence[int], most: int = 8) -> str:
-    """`1 to 7, 9`."""
+    """Returns numbers as ranges, such as `1 to 7, 9`."""
     found: list[list[int]] = []
     for number in sorted(numbers):
         if found and found[-1][1] == number - 1:
@@ -194,14 +194,14 @@ def _clustered(done: ClusterResult) -> None:
 
 
 def _depth(depth: Depth, columns: Sequence[str] = ()) -> str:
-    """`1.20 (at most 3 of 16 files; by carrier 4.1, by delay 3.9)`."""
+    """Returns a depth as a text, such as `1.20 (at most 3 of 16 files; by carrier 4.1, by delay 3.9)`."""
     alone = [f"by {name} {each:.1f}" for name, each in zip(columns, depth.by_column, strict=False)]
     more = "; " + ", ".join(alone) if len(alone) > 1 else ""
     return f"{depth.average:.2f} (at most {depth.most} of {count(depth.files, 'file')}{more})"
 
 
 def _leaves(done: ClusterResult, most: int = 20) -> None:
-    """Each leaf where there are several, the deepest first."""
+    """Prints the depth of each leaf where there are several, the deepest first."""
     before, after = done.depth_before.leaves, done.depth_after.leaves
     if len(before) < 2:
         return

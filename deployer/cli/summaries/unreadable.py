@@ -1,4 +1,4 @@
-"""Tables that cannot be read, as commands print them: each with the reason, beside what they say of the others."""
+"""Notes for tables that cannot be read, each with the reason, beside a command's result for the other tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from deployer.live.model import Unreadable
 
 
 def note_unreadable(tables: Iterable[Unreadable]) -> None:
-    """A line each on stderr."""
+    """Prints a line for each table on stderr."""
     from deployer.cli.console.output import stderr
 
     for each in tables:

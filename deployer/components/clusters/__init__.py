@@ -1,4 +1,4 @@
-"""Clusters of a lake: of EMR Serverless and of EMR, and what a program gives them beside their specs.
+"""Clusters of a lake on EMR Serverless and on EMR, with the arguments that a program adds to their specs.
 
 The rest of `deployer.components` may import it.
 """

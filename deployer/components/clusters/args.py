@@ -1,4 +1,4 @@
-"""Arguments that a program gives the clusters of a lake beside their specs, and their outputs."""
+"""Arguments that a program adds to the specs of a lake's clusters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from deployer.specs.model import Cluster
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Subnets of a VPC, and security groups; ids, which may be outputs of the program's resources."""
+    """The ids of a VPC's subnets and of security groups; ids may be outputs of the program's resources."""
 
     subnets: Sequence[pulumi.Input[str]]
     security_groups: Sequence[pulumi.Input[str]] = ()
@@ -22,9 +22,9 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class ClusterArgs:
-    """A cluster of the specs. `network` and `job_role` (an ARN) are for what its spec leaves open.
+    """A cluster of the specs. `network` and `job_role` (an ARN) are used where its spec does not set them.
 
-    `scheduled`: a service is started on it by a schedule.
+    `scheduled`: a schedule starts a service on it.
     """
 
     context: LakeContext
@@ -36,11 +36,11 @@ class ClusterArgs:
 
     @property
     def label(self) -> str:
-        """The cluster's name, for the names of resources."""
+        """The cluster's name in names of resources."""
         return f"{self.context.prefix}{self.spec.name}"
 
     def options(self) -> dict[str, Any]:
-        """Returns the options of the spec, with the program's network and role where it has none."""
+        """Returns the options of the spec, with the program's network and role where the spec has none."""
         found: dict[str, Any] = dict(self.spec.options)
         if self.network is not None and "subnets" not in found:
             found["subnets"] = list(self.network.subnets)

@@ -1,4 +1,4 @@
-"""Clusters on EMR: their roles, and the cluster, or what a job starts its own from."""
+"""Clusters on EMR: their roles, and a long-running cluster or the template from which a job starts its own."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ from deployer.specs.model import InstanceSpec
 
 
 class EmrCluster(pulumi.ComponentResource):
-    """Roles for EMR and for the instances, and the cluster itself if it is `long`; else `exported` has its template."""
+    """Roles for EMR and for the instances, and the cluster itself if its lifetime is `long`; otherwise `exported` has
+    its template."""
 
-    name: str  #: on AWS
+    name: str  #: the cluster's name on AWS
     role_arn: pulumi.Input[str]
-    own_role: LakeRole | None  #: None where the role was there before
-    cluster_arn: pulumi.Output[str] | None  #: None for one that a run starts
-    exported: Mapping[str, Any]  #: what jobs are started with
+    own_role: LakeRole | None  #: None where the specs or the program name an existing role
+    cluster_arn: pulumi.Output[str] | None  #: None for a cluster that a run starts
+    exported: Mapping[str, Any]  #: the values that jobs are started with
 
     def __init__(self, name: str, args: ClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("deployer:aws:EmrCluster", name, None, opts)
@@ -42,7 +43,7 @@ class EmrCluster(pulumi.ComponentResource):
         self.name = name_on_aws(instance.root, instance.name, cluster.name)
         self._options = args.options()
         logs = str(self._options.get("log_uri") or f"{instance.root.rstrip('/')}/_job-logs/{cluster.name}")
-        self.log_uri = f"{logs.rstrip('/')}/"  # as EMR tells it
+        self.log_uri = f"{logs.rstrip('/')}/"  # with the final slash, as EMR returns it
         about = f"clusters {cluster.name} of the lake {instance.name}"
         needed = [self._instances_role(instance, f"Instances of the {about}")]
         needed += self._service_role(instance, f"EMR for the {about}")
@@ -58,7 +59,8 @@ class EmrCluster(pulumi.ComponentResource):
         self.register_outputs(self.exported)
 
     def _instances_role(self, instance: InstanceSpec, description: str) -> pulumi.Resource:
-        """Jobs act in this role. One that is declared gets a profile alone."""
+        """Declares the role of jobs, if no role is given, and the instance profile; returns what the cluster waits
+        for."""
         label = self._label
         table_arn = pulumi.Output.from_input(self._args.table_arn)
         self.own_role = None
@@ -98,7 +100,7 @@ class EmrCluster(pulumi.ComponentResource):
     def _service_role(self, instance: InstanceSpec, description: str) -> list[pulumi.Resource]:
         label = self._label
         table_arn = pulumi.Output.from_input(self._args.table_arn)
-        what = f"{self._args.spec.name}/emr"  # no cluster's name has a slash
+        what = f"{self._args.spec.name}/emr"  # the name of a cluster has no slash
         self.service_role = LakeRole(
             f"emr-role/{label}",
             LakeRoleArgs(instance, what, description, table_arn.apply(emr_trust), self._tags),
@@ -131,8 +133,8 @@ class EmrCluster(pulumi.ComponentResource):
         ]
 
     def _security(self, instance: InstanceSpec) -> aws.emr.SecurityConfiguration:
-        """Returns what is encrypted, and how instances tell of themselves. EMR changes none: another text has another
-        name."""
+        """Returns the settings of encryption and of instance metadata. EMR cannot change a configuration, so the name
+        depends on its text: a changed text makes a new configuration."""
         text = pulumi.Output.from_input(self._key_arn).apply(
             lambda key: json.dumps(emr_flow.security_configuration(key, instance.aws.emr_certificates), sort_keys=True)
         )
@@ -162,7 +164,7 @@ class EmrCluster(pulumi.ComponentResource):
             auto_termination_policy={"idle_timeout": idle * 60} if idle else None,
             keep_job_flow_alive_when_no_steps=True,
             tags={**self._tags, **EMR_TAG},
-            # EMR changes these as it scales
+            # EMR changes these values as it scales
             opts=pulumi.ResourceOptions.merge(
                 after(self._own, *needed), pulumi.ResourceOptions(ignore_changes=_SCALED if limits else None)
             ),
@@ -180,7 +182,8 @@ class EmrCluster(pulumi.ComponentResource):
                         "maximum_ondemand_capacity_units": limits.get("MaximumOnDemandCapacityUnits"),
                     }
                 ],
-                # A policy changes by another, and taking the old one away later would take the new one
+                # A changed policy replaces the old one. If the old one were deleted later, that would delete the new
+                # one.
                 opts=pulumi.ResourceOptions.merge(self._own, pulumi.ResourceOptions(delete_before_replace=True)),
             )
         return cluster

@@ -1,4 +1,4 @@
-"""Clusters on EMR Serverless: an application each, its logs, and its jobs' role."""
+"""Clusters on EMR Serverless: for each an application, its logs, and the role of its jobs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from deployer.platform.aws.names import lake_id, name_on_aws, own_name
 
 
 class ServerlessCluster(pulumi.ComponentResource):
-    """An application that starts with a job and stops when idle. `role_arn` may do what this lake's jobs need."""
+    """An application that starts with a job and stops when idle. `role_arn` has the rights that this lake's jobs
+    need."""
 
     application: aws.emrserverless.Application
     role_arn: pulumi.Input[str]
-    own_role: LakeRole | None  #: None where the role was there before
-    exported: Mapping[str, Any]  #: what jobs are started with
+    own_role: LakeRole | None  #: None where the specs or the program name an existing role
+    exported: Mapping[str, Any]  #: the values that jobs are started with
 
     def __init__(self, name: str, args: ClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("deployer:aws:ServerlessCluster", name, None, opts)
@@ -92,7 +93,7 @@ def _capacity(options: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def _ready(options: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
-    """Returns a driver and workers that are kept ready while the application runs."""
+    """Returns the driver and the workers that are kept ready while the application runs."""
     if "initial_workers" not in options:
         return None
     size = worker_size(options.get("cores", CORES), options.get("memory", MEMORY))

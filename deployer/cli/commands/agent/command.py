@@ -1,4 +1,4 @@
-"""`deployer agent`: runs the services of an instance as their triggers ask."""
+"""`deployer agent`: runs the services of an instance when their triggers are due."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def agent(
     late = parse_duration(grace, OPTION_DURATION, option="--grace").total_seconds()
     root = root or root_to_read(project, stack, specs)
     settings = Settings(between or (60.0 if "://" in root else 5.0), parallel, late)
-    gc.set_threshold(700, 10, 10)  # commands seldom look for cycles: this one lives long
+    gc.set_threshold(700, 10, 10)  # other commands seldom collect cycles, but the agent runs for long
     log = AgentLog(as_json=as_json)
     with closing(open_store(root)) as store:
         datasets = ScheduledDatasets(store, root, log.report)
@@ -91,7 +91,8 @@ def agent(
 
 @contextmanager
 def obeyed(agent: Agent) -> Iterator[None]:
-    """SIGTERM lets runs end, a second one stops them; Ctrl-C stops them at once, and pressed again kills them."""
+    """Handles signals within a block. SIGTERM lets runs end, and a second one stops them. Ctrl-C stops them at once;
+    pressed again, it kills them."""
 
     def end(_number: int, _frame: FrameType | None) -> None:
         agent.end()

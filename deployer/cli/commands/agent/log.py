@@ -1,4 +1,4 @@
-"""The agent's log on stderr: a line for each event, for people or as one JSON document."""
+"""The agent's log on stderr: a line for each event, as text or as a JSON document."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _WARNINGS = frozenset({"trouble", "overdue", "late", "dead", "not started", "lef
 
 
 class AgentLog:
-    """`level` is `info`, `warning` or `error`. Safe for threads: a line is one write."""
+    """A log whose lines have the level `info`, `warning` or `error`. Safe for threads: a line is one write."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
 
     def report(self, event: str, **about: Any) -> None:
-        """Logs an event. Values that are None are left out."""
+        """Logs an event. Values of None are left out."""
         now = dt.datetime.now(dt.UTC)
         known = {name: value for name, value in about.items() if value is not None}
         failed = event == "ended" and known.get("status") == "FAILED"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from deployer.catalog.datasets.reads.index import DatasetIndex
 
-#: Columns of the catalog's own times, in nanoseconds since 1970.
+#: columns with the catalog's own times, in nanoseconds since 1970
 _TIMES = ("registered_at", "rerun_registration_time", "rerun_last_updated_at")
 DatasetName = Annotated[str, typer.Argument(metavar="DATASET", help="The dataset's name.")]
 
@@ -150,7 +150,7 @@ def _opened(dataset: str, root: Any, project: Any, stack: str, specs: Any) -> It
 
 
 def rows_as_json(rows: pa.Table) -> list[dict[str, Any]]:
-    """Returns all rows as JSON objects, with the catalog's own times as those of all commands."""
+    """Returns all rows as JSON objects. The catalog's own times have the form that all commands use."""
     import pyarrow as pa
 
     from deployer.state.model.times import iso_utc
@@ -166,7 +166,7 @@ def rows_as_json(rows: pa.Table) -> list[dict[str, Any]]:
 
 
 def _show(name: str, rows: Any, columns: tuple[str, ...], as_json: bool) -> int:
-    """Prints all columns as JSON, or these as a table."""
+    """Prints all columns as JSON, or only `columns` as a table."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 

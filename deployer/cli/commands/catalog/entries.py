@@ -1,4 +1,4 @@
-"""`deployer catalog entries`: what clients of the catalog see."""
+"""`deployer catalog entries`: the entries that clients of the catalog see."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`deployer catalog inspect`: what recordings hold, without Rerun's SDK."""
+"""`deployer catalog inspect`: the contents of recordings, without Rerun's SDK."""
 
 from __future__ import annotations
 

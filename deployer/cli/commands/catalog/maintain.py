@@ -1,4 +1,4 @@
-"""`deployer catalog maintain`: the upkeep of datasets of recordings, without Rerun's client."""
+"""`deployer catalog maintain`: the maintenance of datasets of recordings, without Rerun's client."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def maintain(
 
     address = root_of(root, project, stack, specs)
     age = None if clean_older_than is None else parse_duration(clean_older_than, option="--clean-older-than")
-    moment = dt.timedelta(milliseconds=1)  # times of the catalog are whole ones
+    moment = dt.timedelta(milliseconds=1)  # times of the catalog are whole milliseconds
     before = None if age is None else dt.datetime.now(dt.UTC) - age - moment
     wanted = Maintenance(True, True, retrain_indexes, before)
     done: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""The root that commands of `deployer catalog` work on."""
+"""The root that the commands of `deployer catalog` use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Root = Annotated[
 
 
 def root_of(root: str | None, project: Path | None, stack: str, specs: Path | None) -> str:
-    """Returns the root that is given, else that of the project. Raises InvalidInput where both are given."""
+    """Returns the given root, or else that of the project. Raises InvalidInput where a root and a project are given."""
     if root is not None and (project is not None or specs is not None):
         raise InvalidInput("--root is for where there is no project", remedy="leave out --project and --specs")
     return root or root_to_read(project, stack, specs)

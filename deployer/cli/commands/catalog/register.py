@@ -1,4 +1,4 @@
-"""`deployer catalog register`: recordings become layers of a dataset, without Rerun's client."""
+"""`deployer catalog register`: registers recordings as layers of a dataset, without Rerun's client."""
 
 from __future__ import annotations
 

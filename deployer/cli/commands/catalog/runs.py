@@ -1,4 +1,4 @@
-"""`deployer catalog runs`: what maintenance of datasets did."""
+"""`deployer catalog runs`: the runs of datasets' maintenance."""
 
 from __future__ import annotations
 

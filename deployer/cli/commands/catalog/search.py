@@ -1,4 +1,5 @@
-"""`deployer catalog search`: words and vectors of a component in a dataset of recordings, without Rerun's client."""
+"""`deployer catalog search`: finds words and vectors of a component in a dataset of recordings, without Rerun's
+client."""
 
 from __future__ import annotations
 

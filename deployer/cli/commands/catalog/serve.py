@@ -1,4 +1,4 @@
-"""`deployer catalog serve`: the tables of an instance for the client of rerun-sdk."""
+"""`deployer catalog serve`: serves the tables of an instance to the client of rerun-sdk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands of `deployer column`: values of columns beside the rows that are there.
+"""The commands of `deployer column`: they write values of columns beside the existing rows.
 
 The rest of `deployer.cli` may import it.
 """

@@ -260,9 +260,9 @@ def _place(record: ErrorRecord) -> str:
 
 
 def trusted_beside(names: list[str] | None, project: Path | None, stack: str, specs: Path | None) -> TrustedFunctions:
-    """Returns the functions that may run: those given, and those that the specs of the project name.
+    """Returns the functions that may run: the given ones, and those that the specs of the project name.
 
-    Modules in the project's folder can be imported; installed ones come first.
+    Modules in the project's folder become importable; installed ones come first.
     """
     import sys
 
@@ -276,7 +276,7 @@ def trusted_beside(names: list[str] | None, project: Path | None, stack: str, sp
     declared: list[Any] = []
     try:
         declared = [column.computed for table in workspace.lake().tables for column in table.columns]
-    except DeployerError:  # specs that cannot be read name nothing
+    except DeployerError:  # specs that cannot be read do not name any function
         declared = []
     own = [each.udf for each in declared if isinstance(each, ComputedByUdf) and is_function_name(each.udf)]
     return TrustedFunctions.allowed([*(names or ()), *own])

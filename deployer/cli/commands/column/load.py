@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Missing(StrEnum):
-    """The value for rows that the source has no value for."""
+    """The value of rows that the source has no value for."""
 
     CARRY = "carry"
     NULL = "null"

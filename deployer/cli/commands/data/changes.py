@@ -84,7 +84,7 @@ def changes(
 
 
 def _first(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
-    """Yields at most this many rows; what follows is not read."""
+    """Yields at most this many rows, and reads no further."""
     left = limit
     for batch in batches:
         if left is None:

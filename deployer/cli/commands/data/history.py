@@ -8,7 +8,7 @@ import typer
 
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName, TableName
 
-#: What operations of plain Lance do, if their names do not show it.
+#: descriptions of operations of plain Lance whose names do not explain them
 _WORDS = {"merge": "add or rewrite columns", "project": "drop or alter columns", "update config": "change settings"}
 
 

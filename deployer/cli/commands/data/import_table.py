@@ -1,4 +1,4 @@
-"""`deployer import`: takes tables that exist already under management, and writes their specs."""
+"""`deployer import`: imports existing tables, and writes their specs."""
 
 from __future__ import annotations
 

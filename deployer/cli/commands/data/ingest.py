@@ -48,7 +48,7 @@ class FileFormat(StrEnum):
 
 
 class Mode(StrEnum):
-    """The handling of the rows that the table has."""
+    """The handling of the existing rows of the table."""
 
     APPEND = "append"
     UPSERT = "upsert"

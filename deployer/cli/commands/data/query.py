@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from deployer.tables.read.table import Rows
 
-SHOWN = 20  #: rows that are shown to people unless they ask for another number
+SHOWN = 20  #: rows that are shown to people by default
 
 
 class RowFormat(StrEnum):
@@ -45,7 +45,7 @@ SafeCsv = Annotated[
         "that a spreadsheet shows them and does not run them as formulas; quote all text. Numbers stay as they are.",
     ),
 ]
-MOST_ROWS = 2**63 - 1  #: what Arrow counts rows with
+MOST_ROWS = 2**63 - 1  #: the most that Arrow can count
 Columns = Annotated[
     str | None,
     typer.Option(
@@ -123,7 +123,7 @@ def query(
     found_ranges = parse_ranges(then.schema, ranges or ())
     names = split_names(columns, "--columns") if columns is not None else None
     if names is None and at is None and len(visible := opened.opened.visible_columns) < len(opened.schema):
-        names = tuple(visible)  # of a view
+        names = tuple(visible)  # a view has hidden columns
     for_people = format is RowFormat.TABLE and not as_json
     wanted = limit if limit is not None else SHOWN if for_people else None
     wanted = None if wanted == 0 else wanted
@@ -148,9 +148,9 @@ def write_rows(
     safe_csv: bool = False,
     on_progress: OnProgress = no_progress,
 ) -> int | None:
-    """Writes the rows in the format that was asked for; returns their number where it is known.
+    """Writes the rows in the requested format; returns their number where it is known.
 
-    Rows are data, in which nothing is masked.
+    Rows are data, so nothing in them is masked.
     """
     from deployer.cli.console.streams import unmasked_rows
 
@@ -163,8 +163,8 @@ def write_rows(
 def _counted(
     batches: Iterator[pa.RecordBatch], on_progress: OnProgress, *, ends_activity: bool
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the batches, and reports how many rows they have; `ends_activity` where rows appear on the terminal on
-    which that is shown."""
+    """Yields the batches, and reports the number of their rows. `ends_activity`: the batches appear on the terminal
+    that shows the activity, so the activity ends first."""
     from deployer.cli.console.on_screen import end_activity
 
     count = 0

@@ -1,4 +1,4 @@
-"""`deployer report`: the lake as one page."""
+"""`deployer report`: the lake as an HTML page."""
 
 from __future__ import annotations
 

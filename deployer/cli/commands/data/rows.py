@@ -1,4 +1,4 @@
-"""Shared parts of the commands on data: the instance's root and cluster, and how rows are shown."""
+"""Output of rows that several commands share: as a table for people, and as JSON objects."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-WIDEST = 60  #: characters of a value in a table for people
+WIDEST = 60  #: the most characters of a value in a table for people
 
 
 def print_rows(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> int:
-    """Prints rows as an aligned table for people, types under the names; returns how many they were."""
+    """Prints rows as an aligned table for people, with types under the names; returns the number of rows."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Group
     from rich.table import Table
@@ -45,7 +45,7 @@ def _type_text(field: Any, column_of: Any, format_type: Any) -> str:
 
     try:
         return str(format_type(column_of(field).type))
-    except InvalidInput:  # a query can make types that tables cannot have
+    except InvalidInput:  # a query can have types that tables cannot have
         return str(field.type)
 
 
@@ -62,12 +62,12 @@ def _cell(value: Any) -> Any:
 
     if value is None:
         return Text("null", "dim")
-    text = visible(str(value)[: WIDEST + 1].replace("\n", "⏎"))  # before it is measured
+    text = visible(str(value)[: WIDEST + 1].replace("\n", "⏎"))  # made visible before it is measured
     return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"
 
 
 def limited(batches: Iterator[pa.RecordBatch], rows: int | None) -> Iterator[pa.RecordBatch]:
-    """Yields the first rows only; the source is not read further."""
+    """Yields only the first rows, and reads no further; all rows if `rows` is None."""
     for batch in batches:
         if rows is not None:
             batch = batch.slice(0, rows)

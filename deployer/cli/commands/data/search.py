@@ -1,4 +1,4 @@
-"""`deployer search`: the rows of one table with words, or nearest to a vector."""
+"""`deployer search`: finds the rows of a table by words, or by the distance to a vector."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class SearchType(StrEnum):
-    """The way a query is searched."""
+    """The kind of search for a query."""
 
     AUTO = "auto"
     VECTOR = "vector"
@@ -141,7 +141,7 @@ def search(
 
 
 def _find_beside_project(trusted: TrustedFunctions, project: Path | None, stack: str, specs: Path | None) -> None:
-    """Makes modules in the project's folder importable where functions are trusted; installed ones come first."""
+    """Makes modules in the project's folder importable where functions are trusted; installed modules come first."""
     import sys
 
     from deployer.app.workspace import open_workspace

@@ -1,7 +1,6 @@
-"""Remedies for errors of AWS that a provider passes on, by the code that AWS gave it.
+"""Remedies for AWS errors that a provider reports, by AWS's error codes.
 
-The codes stand in the messages of the official provider and of boto3 alike: `api error AccessDenied: …`,
-`(AccessDenied)`.
+The official provider and boto3 show the codes in the same way: `api error AccessDenied: …`, `(AccessDenied)`.
 docs/aws.md has the same table.
 """
 
@@ -16,11 +15,11 @@ _WAIT = "wait a minute"
 
 
 def _any(codes: Iterable[str]) -> str:
-    """Returns a pattern of codes as they stand in messages."""
+    """Returns a pattern that matches any of the codes in a message."""
     return "|".join(sorted(codes))
 
 
-#: Parts of a message that show the cause, each with its remedy. The first match counts, in this order.
+#: Patterns of causes in a message, each with its remedy. All matches count, in this order.
 _REMEDIES: tuple[tuple[str, str], ...] = (
     (
         r"BucketAlreadyExists\b",
@@ -75,6 +74,6 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
 
 
 def remedies_for(message: str) -> str:
-    """Returns what to do about the errors of AWS in a message, parted by `; `; empty when it has none that is known."""
+    """Returns the remedies for the AWS errors in a message, joined by `; `; empty when no known error is in it."""
     found = [remedy for pattern, remedy in _REMEDIES if re.search(pattern, message)]
     return "; ".join(found)

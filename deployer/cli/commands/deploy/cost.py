@@ -1,4 +1,4 @@
-"""`deployer cost`: what the lake is expected to cost a month on AWS."""
+"""`deployer cost`: the expected monthly cost of the lake on AWS."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def cost(
 
 
 def print_estimate(instance: str, found: Estimate, form: CostFormat) -> None:
-    """Print what the lake `instance` costs."""
+    """Prints the cost of the lake `instance`."""
 
     from deployer.cli.console.output import note, print_document, print_json, stdout
     from deployer.cost import rendering

@@ -1,4 +1,4 @@
-"""`deployer destroy`: delete what a stack manages."""
+"""`deployer destroy`: deletes what a stack manages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`deployer doctor`: what is missing or wrong for this project, each with its remedy."""
+"""`deployer doctor`: reports what is missing or wrong for this project, each with its remedy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from deployer.app.operations.doctor import DoctorResult, PoliciesResult
 
-_NAMED = 5  #: checks that are named while they run
+_NAMED = 5  #: the most checks that are named while they run
 
 
 def doctor(

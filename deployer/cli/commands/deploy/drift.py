@@ -1,5 +1,5 @@
-"""`deployer drift`: differences between live state and what was last applied, with their authors, and into the specs
-with it."""
+"""`deployer drift`: shows the differences between live state and what was last applied, with their authors, and writes
+them into the specs."""
 
 from __future__ import annotations
 

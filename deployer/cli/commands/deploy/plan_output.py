@@ -1,4 +1,4 @@
-"""A plan on stdout, in the form that was asked for."""
+"""The output of a plan on stdout, in the requested format."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Format(StrEnum):
 
 
 def print_plan(found: PlanResult, form: Format) -> None:
-    """Print the plan. Markdown fits a pull-request comment; HTML is one page that needs nothing else."""
+    """Prints the plan. Markdown fits a pull-request comment; HTML is a self-contained page."""
     plan, against, saved = found.plan, found.against, found.saved
     match form:
         case Format.TREE:
@@ -53,7 +53,7 @@ def print_plan(found: PlanResult, form: Format) -> None:
 
 
 def print_verdict(plan: Plan, verdict: Verdict, form: Format) -> None:
-    """Print what policies say, without the plan; notes of the verdict name its targets."""
+    """Prints the verdict of the policies, without the plan; notes of the verdict name its targets."""
     match form:
         case Format.TREE:
             from deployer.cli.console.output import stdout

@@ -1,4 +1,5 @@
-"""`deployer plugin`: provider plug-ins in Pulumi's plug-in folder, for the embedded engine and the Pulumi CLI."""
+"""`deployer plugin`: manages provider plug-ins in Pulumi's plug-in folder, for the embedded engine and the Pulumi
+CLI."""
 
 from __future__ import annotations
 
@@ -137,7 +138,8 @@ def remove(
 def install_with_progress(
     plugin: Plugin, server: str = "", file: Path | None = None, sha256: str = "", *, as_json: bool = False
 ) -> Installation:
-    """Installs a plug-in and shows how far it is. Raises Refused where it would not be found in the current project."""
+    """Installs a plug-in and shows the progress. Raises Refused if the current project could not use the plug-in,
+    because Pulumi's plug-in folder is inside of the project."""
     from deployer.cli.console.progress_display import Meter
     from deployer.engine.plugins.folder import plugins_folder
     from deployer.engine.plugins.install import install_plugin
@@ -172,7 +174,8 @@ def _note_waiting() -> None:
 
 
 def may_install(*, may_ask: bool) -> InstallMissing | None:
-    """Asks whether to install a missing plug-in; None without `may_ask`, or if stdin is not a terminal."""
+    """Returns a function that asks whether to install a missing plug-in; None without `may_ask`, or if stdin is not a
+    terminal."""
     return _install_if_wanted if may_ask and sys.stdin.isatty() else None
 
 

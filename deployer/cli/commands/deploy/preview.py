@@ -1,4 +1,4 @@
-"""`deployer preview`: what would change, how risky it is and what caused it."""
+"""`deployer preview`: shows the changes that `up` would make, their risks and their causes."""
 
 from __future__ import annotations
 
@@ -120,7 +120,8 @@ def preview(
 
 
 def _save(plan: PlanResult, out: Path, signer: PlanSigner | None, form: Format) -> None:
-    """Save the plan, and print it with the digest of its file; one that cannot be saved is printed all the same."""
+    """Saves the plan, and prints it with the digest of its file. A plan that cannot be saved is printed too, before the
+    error."""
     from deployer import app
     from deployer.errors import DeployerError
 
@@ -133,7 +134,7 @@ def _save(plan: PlanResult, out: Path, signer: PlanSigner | None, form: Format) 
 
 
 def _policy_only(found: PlanResult, form: Format) -> int:
-    """Print what policies say of the plan, and nothing else of it; returns the exit code."""
+    """Prints only the verdict of the policies on the plan; returns the exit code."""
     from deployer.cli.commands.deploy.plan_output import print_verdict
     from deployer.errors import NotFound, Refused
 

@@ -1,7 +1,8 @@
-"""The process that judges a run which deployer did not plan: `python -m deployer.cli.commands.deploy.unplanned`, as the
-provider of a plain `pulumi up` starts it (`deployer.provider.unplanned`).
+"""The process that applies the policies to a run that deployer did not plan. The provider of a plain `pulumi up` starts
+`python -m deployer.cli.commands.deploy.unplanned` (`deployer.provider.unplanned`).
 
-It prints one JSON document: `refusals`, `advice`, and the `lake` that was judged. It runs no engine and no program.
+The process prints one JSON document: `refusals`, `advice`, and the `lake` that was judged. It runs no engine and no
+program.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ REMEDY = "fix the specs, or have the change approved in policies/"
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print what the policies say of the run."""
+    """Prints the verdict of the policies on the run."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--project", type=Path, required=True)
     parser.add_argument("--stack", required=True)

@@ -1,4 +1,4 @@
-"""`deployer up`: apply what the specs declare."""
+"""`deployer up`: applies what the specs declare."""
 
 from __future__ import annotations
 
@@ -125,11 +125,11 @@ def up(
 
 
 def _ignore(_: PlanResult) -> None:
-    """Ignores the plan, which is a part of the result as JSON."""
+    """Ignores the plan, because the JSON result contains it."""
 
 
 def show(plan: PlanResult) -> None:
-    """Print the plan as a tree, and the digest of its file where it was saved."""
+    """Prints the plan as a tree, and the digest of its file if it was saved."""
     from deployer.cli.console.output import note, stdout
     from deployer.plan.render.terminal import plan_as_tree
 
@@ -139,7 +139,7 @@ def show(plan: PlanResult) -> None:
 
 
 def _approval(question: str, *, yes: bool) -> Approve:
-    """Approves every plan with `yes`, and else asks."""
+    """Returns a function that approves every plan with `yes`, and otherwise asks."""
 
     def approve(_: PlanResult) -> bool:
         if not yes:
@@ -150,7 +150,8 @@ def _approval(question: str, *, yes: bool) -> Approve:
 
 
 def _print(done: ApplyResult, *, as_json: bool) -> None:
-    """Print what was applied, and on stderr which old datasets were removed and which tables cannot be read."""
+    """Prints what was applied. On stderr, reports the old datasets, the recordings and the tables that cannot be
+    read."""
     from deployer.cli.console.output import note, print_json, stderr, stdout
     from deployer.cli.console.step_view import summary_line
     from deployer.platform.text.formatting import count
@@ -178,7 +179,7 @@ def _print(done: ApplyResult, *, as_json: bool) -> None:
 
 
 def confirm(question: str) -> None:
-    """Ask for a yes; raises InvalidInput if stdin is not a terminal, Interrupted for a no."""
+    """Asks for a yes. Raises InvalidInput if stdin is not a terminal, Interrupted for a no."""
     import sys
 
     from deployer.cli.console.output import ask_yes_or_no

@@ -142,10 +142,10 @@ def cancel(
     finally:
         reader.close()
     with changed(project, stack, specs, entry.full_name, alone=False) as target:
-        asked = cancel_job(target.store, target.entry, job)
+        requested = cancel_job(target.store, target.entry, job)
     if as_json:
-        print_json({"job_id": job, "table": entry.full_name, "cancelled": asked})
-    elif asked:
+        print_json({"job_id": job, "table": entry.full_name, "cancelled": requested})
+    elif requested:
         note(f"job {job} was asked to end; `deployer job show {job} --follow` shows when it has")
     else:
         note(f"job {job} is not running")
@@ -157,7 +157,7 @@ def _status(job: Job) -> str:
 
 
 def _line(job: Job) -> str:
-    """Returns one line of a job that is followed."""
+    """Returns the state of a job as one line."""
     from deployer.platform.text.formatting import count
 
     if job.is_over:

@@ -1,4 +1,4 @@
-"""`deployer explain`: errors, services and changes in a few sentences."""
+"""`deployer explain`: explains errors, services and changes in a few sentences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`deployer graph`: the declared resources and what they depend on."""
+"""`deployer graph`: draws the declared resources and their dependencies."""
 
 from __future__ import annotations
 

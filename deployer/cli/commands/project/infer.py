@@ -1,4 +1,4 @@
-"""`deployer schema infer`: the spec of a table from data."""
+"""`deployer schema infer`: writes the spec of a table from data."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def infer(
         return 0
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with out.open("x", encoding="utf-8") as file:  # a link that leads nowhere is something too
+        with out.open("x", encoding="utf-8") as file:  # mode "x" also refuses a broken link
             file.write(text)
     except FileExistsError:
         raise InvalidInput("the file exists already", where=out, remedy="choose another one") from None
@@ -80,7 +80,7 @@ def infer(
 
 
 def spec_text(spec: TableSpec, found: InferredColumns) -> str:
-    """Returns the Table document, with comments: what was assumed, the options that load the data, and possible row
+    """Returns the Table document, with comments: the assumptions, the options that load the data, and possible row
     keys."""
     from deployer.platform.text.visible import visible
     from deployer.specs.editing.write import table_to_yaml
@@ -98,7 +98,7 @@ def spec_text(spec: TableSpec, found: InferredColumns) -> str:
 
 
 def _flow(names: Sequence[str]) -> str:
-    """Returns names as a list of YAML in one line."""
+    """Returns names as a YAML list in one line."""
     from deployer.platform.text.visible import json_text, visible
     from deployer.specs.yaml.nodes import resolve_plain
 

@@ -1,4 +1,4 @@
-"""`deployer init`: a project to start from."""
+"""`deployer init`: writes a new project."""
 
 from __future__ import annotations
 

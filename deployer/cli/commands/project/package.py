@@ -1,4 +1,4 @@
-"""`deployer package`: the code of jobs as files that the stack uploads for clusters on AWS."""
+"""`deployer package`: builds the code of jobs as files that the stack uploads for clusters on AWS."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Architecture(StrEnum):
-    """Processors of a cluster's workers."""
+    """The processor architecture of a cluster's workers."""
 
     ARM64 = "arm64"
     X86_64 = "x86_64"

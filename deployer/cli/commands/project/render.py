@@ -1,4 +1,4 @@
-"""`deployer render`: the specs of one stack, after includes, schemas, variables and overlays."""
+"""`deployer render`: prints the specs of one stack, after includes, schemas, variables and overlays."""
 
 from __future__ import annotations
 

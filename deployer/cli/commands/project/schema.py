@@ -1,4 +1,4 @@
-"""`deployer schema`: the JSON Schema of spec files, for editors; `schema infer` writes a spec from data."""
+"""`deployer schema`: prints the JSON Schema of spec files, for editors; `schema infer` writes a spec from data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`deployer validate`: every problem of the specs at once."""
+"""`deployer validate`: reports every problem of the specs at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from deployer.app.workspace import Workspace
     from deployer.specs.model import Lake
 
-_SHOWN = 10  #: files that are named
+_SHOWN = 10  #: the most files that are named
 
 
 def validate(
@@ -40,7 +40,7 @@ def validate(
 
 
 def note_unread(workspace: Workspace, read: Collection[str]) -> None:
-    """Names the spec files below the folder of the specs that are not among those read, and the remedy."""
+    """Notes the spec files in the folder of the specs that were not read, with the remedy."""
     from deployer.specs.sources.unread import unread_files
 
     _note_files(workspace, unread_files(workspace.dir, workspace.specs, read))
@@ -62,7 +62,7 @@ def _note_files(workspace: Workspace, unread: Sequence[str]) -> None:
 
 
 def _summary(lake: Lake) -> str:
-    """Returns the result for valid specs, in one line."""
+    """Returns the result for valid specs as one line."""
     tables, files = _counted(len(lake.tables), "table"), _counted(len(lake.files), "file")
     datasets = f" and {_counted(len(lake.datasets), 'dataset')}" if lake.datasets else ""
     return f"{lake.instance.name}: {tables}{datasets} in {files} without a problem"

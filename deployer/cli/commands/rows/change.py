@@ -1,4 +1,4 @@
-"""`deployer rows delete`, `update` and `merge`: changes of rows, each as one version."""
+"""`deployer rows delete`, `update` and `merge`: change rows, each call as one version."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from deployer.tables.open_table import OpenTable
     from deployer.tables.rows.change import RowChange
 
-    #: Makes the change, or only counts: the table, whether it is a dry run, and where progress is reported.
+    #: Makes the change, or only counts its rows. It receives the table, whether it is a dry run, and the progress
+    #: callback.
     Change = Callable[[OpenTable, bool, OnProgress], RowChange]
 
 
@@ -233,7 +234,7 @@ def merge(
     own_id = _id_of_change(job_id)
 
     with ExitStack() as reading:
-        rows: list[MergeInput] = []  #: read once: what is merged is what was counted
+        rows: list[MergeInput] = []  #: read once, so that the rows that are merged are those that were counted
 
         def change(opened: OpenTable, is_dry: bool, on_progress: OnProgress) -> RowChange:
             if not rows:
@@ -256,7 +257,8 @@ def merge(
 
 
 def _assignments(given: list[str]) -> dict[str, str]:
-    """`COLUMN=EXPR` as expressions by column."""
+    """Returns the expressions of `COLUMN=EXPR` by column. Raises InvalidInput for another form, or for a column that
+    occurs twice."""
     from deployer.errors import InvalidInput
 
     values: dict[str, str] = {}
@@ -272,7 +274,7 @@ def _assignments(given: list[str]) -> dict[str, str]:
 
 
 def _id_of_change(job_id: str | None) -> str:
-    """Returns the id of a change: the given one, or a random one, which a change that is interrupted names."""
+    """Returns the id of a change: the given one, or a random one. The message of an interrupted change names it."""
     from deployer.platform.system.clock import Clock
 
     return job_id if job_id is not None else Clock().new_id()
@@ -290,7 +292,7 @@ def _run(
     yes: bool,
     as_json: bool,
 ) -> int:
-    """Counts and asks, unless `--yes` is given, and makes the change."""
+    """Counts the rows and asks, unless `--yes` is given; then makes the change."""
     from deployer.cli.commands.deploy.up import confirm
     from deployer.cli.console.output import print_json
     from deployer.cli.console.progress_display import Meter

@@ -1,5 +1,4 @@
-"""The place where the parts of a change of rows are done: in this process, or by Spark on the declared local
-cluster."""
+"""The place where the parts of a change of rows run: in this process, or with Spark on the declared local cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 def tasks_by(
     engine: EngineName, project: Path | None, stack: str, specs: Path | None, on_progress: OnProgress
 ) -> RunTasks:
-    """Returns what does the parts of a change; the specs are read when they turn out to need Spark."""
+    """Returns the function that runs the parts of a change. The specs are read only if the parts need Spark."""
     from deployer.cli.inputs.spark_session import session_of
     from deployer.runs.rewriting import row_tasks
 

@@ -1,4 +1,4 @@
-"""`deployer rows erase`: rows out of everything that is stored of their table."""
+"""`deployer rows erase`: removes rows from everything that is stored of their table."""
 
 from __future__ import annotations
 

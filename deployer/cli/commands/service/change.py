@@ -1,4 +1,4 @@
-"""`deployer service create|alter|move|delete|pause|resume|cancel`: what is done to a table's services by hand."""
+"""`deployer service create|alter|move|delete|pause|resume|cancel`: changes a table's services by hand."""
 
 from __future__ import annotations
 

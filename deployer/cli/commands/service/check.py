@@ -1,4 +1,4 @@
-"""`deployer service check`: whether all services do what their triggers ask for."""
+"""`deployer service check`: checks whether all services run as their triggers require."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
 
-NOT_WELL = 2  #: exit code when a service is overdue or failed
+NOT_WELL = 2  #: exit code when a service is overdue, a view is late, or the newest run of a service failed
 
 
 def check(

@@ -1,4 +1,4 @@
-"""`deployer service files|retry-files`: the files that a table's INGEST loaded, and those that it did not."""
+"""`deployer service files|retry-files`: the files that a table's INGEST loaded or set aside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One look at the status of a lake's services, for the commands that print it."""
+"""Reading the status of a lake's services once, for the commands that print it."""
 
 from __future__ import annotations
 

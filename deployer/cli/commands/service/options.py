@@ -1,4 +1,4 @@
-"""Options of services as commands take them."""
+"""The options of services in the form of command options."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from deployer.errors import InvalidInput
 
 
 def pairs(given: Sequence[str] | None) -> dict[str, str] | None:
-    """NAME=VALUE texts by name; None for none. Raises InvalidInput for another form, or a name given twice."""
+    """Returns the values of NAME=VALUE texts by name; None without texts. Raises InvalidInput for another form, or for
+    a name that is given twice."""
     found: dict[str, str] = {}
     for text in given or ():
         name, equals, value = text.partition("=")

@@ -1,4 +1,4 @@
-"""`deployer service run`: one service on one table, now."""
+"""`deployer service run`: runs a service on a table now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`deployer service run --all`: what is due on all tables, or one service wherever a table has it, one by one."""
+"""`deployer service run --all`: runs everything that is due on all tables, or one service on each table that has it,
+one after the other."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A run that is to be: of which table and service, why, and on which declared cluster."""
+    """A planned run: its table and service, why it runs, and its declared cluster."""
 
     table: str
     service: ServiceKind
@@ -46,7 +47,7 @@ def run_all(
     dry_run: bool,
     as_json: bool,
 ) -> int:
-    """Runs what is due, or `kind` wherever it is attached, and gives the exit code: 1 when a run failed.
+    """Runs what is due, or `kind` wherever it is attached; returns the exit code, which is 1 when a run failed.
 
     A failed run does not stop the others. With `dry_run` nothing runs, and the planned runs are printed.
     """
@@ -56,7 +57,7 @@ def run_all(
     for name, why in unreadable.items():
         note(f"{name} is left out, since it cannot be read: {why}")
     if dry_run:
-        _tell_planned(planned, kind, unreadable, as_json=as_json)
+        _print_planned(planned, kind, unreadable, as_json=as_json)
         return 0
     found: list[dict[str, Any]] = []
     code = 0
@@ -131,7 +132,7 @@ def _planned(
         yield Planned(name, kind, "the table has it", where, RunRequest(cluster=where))
 
 
-def _tell_planned(
+def _print_planned(
     planned: list[Planned], kind: ServiceKind | None, unreadable: Mapping[str, str], *, as_json: bool
 ) -> None:
     if as_json:

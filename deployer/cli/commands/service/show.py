@@ -1,4 +1,4 @@
-"""`deployer service list|describe|runs`: what services tables have, and what they did."""
+"""`deployer service list|describe|runs`: the services of tables, and their runs."""
 
 from __future__ import annotations
 
@@ -219,7 +219,8 @@ def runs(
 
 
 def describe_depth(run: Run) -> str:
-    """Returns how well a run of CLUSTER left the table, `overlap depth 3.62 → 1.68`; empty for others."""
+    """Returns how a run of CLUSTER changed the overlap of files, `overlap depth 3.62 → 1.68`; empty for other
+    services."""
     before, after = (moment.get("depth") for moment in (run.figures.before, run.figures.after))
     if not isinstance(before, int | float) or not isinstance(after, int | float):
         return ""

@@ -1,4 +1,4 @@
-"""`deployer state log`: the entries of a log, and the log that a command means."""
+"""`deployer state log`: lists the entries of a log. The module also finds the log that a command names."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def log(
 
 
 def _document(entry: LogEntry) -> dict[str, Any]:
-    """Returns an entry as it is stored, with a description of what it did and times as ISO 8601."""
+    """Returns an entry as it is stored, with a description of what it did; times are in ISO 8601."""
     from deployer.state.log.describe import describe_entry
     from deployer.state.log.entries import to_json
     from deployer.state.model.times import iso_utc, with_times
@@ -92,7 +92,7 @@ def _document(entry: LogEntry) -> dict[str, Any]:
 
 
 def _newest(store: StateReader, log: str) -> int:
-    """Returns the log's newest version, also where its state cannot be made from it."""
+    """Returns the log's newest version, even where no state can be made from the log."""
     from deployer.errors import Corrupt
     from deployer.state.model.entities import INSTANCE_LOG
 
@@ -103,7 +103,7 @@ def _newest(store: StateReader, log: str) -> int:
 
 
 def which_log(store: StateReader, table: str | None, instance: bool) -> tuple[str, str]:
-    """Returns the name for people and the log's own. Raises InvalidInput unless exactly one is meant."""
+    """Returns the log's name for people, and its own name. Raises InvalidInput unless exactly one log is named."""
     from deployer.errors import InvalidInput
     from deployer.state.model.entities import INSTANCE_LOG
     from deployer.tables.maintenance.verify.verify import named_entry

@@ -1,4 +1,4 @@
-"""`deployer state rebuild`: a lost state store made again from the datasets of its tables."""
+"""`deployer state rebuild`: rebuilds a lost state store from the datasets of its tables."""
 
 from __future__ import annotations
 

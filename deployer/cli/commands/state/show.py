@@ -1,4 +1,4 @@
-"""`deployer state show`: the state of a table or of the instance, now or at a version or time of its log."""
+"""`deployer state show`: shows the state of a table or of the instance, now or at a version or time of its log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from deployer.state.model.services import Service
     from deployer.state.snapshots.history import At
 
-FILES = 20  #: files that are listed for people
+FILES = 20  #: the most files that are listed for people
 
 
 def show(
@@ -65,7 +65,7 @@ def show(
 
 
 def parse_at(text: str) -> At:
-    """Returns a version, or a time, which is UTC unless it says otherwise. Raises InvalidInput."""
+    """Returns a version or a time. A time without an offset is UTC. Raises InvalidInput for anything else."""
     import datetime as dt
 
     from deployer.errors import InvalidInput
@@ -83,7 +83,7 @@ def parse_at(text: str) -> At:
 
 
 def _as_json(state: InstanceState | TableState) -> dict[str, Any]:
-    """Returns the state as entries have it, bytes in base64; times as ISO 8601."""
+    """Returns the state in the form of log entries, with bytes in base64 and times in ISO 8601."""
     from deployer.state.log.codec import encode
     from deployer.state.model.entities import InstanceState
     from deployer.state.model.times import iso_or_none, with_times

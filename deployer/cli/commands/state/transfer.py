@@ -1,4 +1,4 @@
-"""`deployer state export` and `state import`: the whole state store as one file, and back."""
+"""`deployer state export` and `state import`: write the whole state store into a file, and read it from there."""
 
 from __future__ import annotations
 

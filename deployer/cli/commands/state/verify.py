@@ -1,4 +1,4 @@
-"""`deployer state verify` and `state repair`: checks the state and repairs it."""
+"""`deployer state verify` and `state repair`: check the state and repair it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def verify(
     total, listed, done = 0, [], []
     with closing(open_reader(root)) as store, progress_shown("verifying the state", as_json=as_json) as report:
         logs = len(tables or ()) or None
-        with suppress(DeployerError):  # a damaged log of the instance, which is among what is reported
+        with suppress(DeployerError):  # a damaged log of the instance is one of the reported logs
             logs = logs or sum(each.status == "active" for each in store.instance().tables.values()) + 1
         report(Progress("reading logs and datasets", 0, logs, "logs"))
         for log in verified(store, root, tables or (), full=full):

@@ -1,4 +1,4 @@
-"""`deployer table add`: one more table, from a spec file or from columns."""
+"""`deployer table add`: creates a table, from a spec file or from columns."""
 
 from __future__ import annotations
 

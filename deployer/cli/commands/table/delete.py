@@ -1,4 +1,4 @@
-"""`deployer table delete`: a table's data and metadata, forever."""
+"""`deployer table delete`: deletes a table's data and metadata permanently."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def delete(
     with changed(project, stack, specs, table, unreadable=True) as target:
         if target.entry.status == "active":
             try:
-                target.opened()  # which records what Lance has
+                target.opened()  # this also records what Lance has
             except (Corrupt, NotFound) as why:
                 note(f"{target.entry.address} cannot be read: {unreadable(target.entry, why).what}")
         if not delete_savepoints:

@@ -1,4 +1,4 @@
-"""`deployer table rename|online|offline`: what is changed in the state store alone."""
+"""`deployer table rename|online|offline`: change only the state store."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def rename(
         else f"{target.name} already has this name"
     )
     declared = target.lake.table(target.name) is not None
-    _tell_spec(written, undone=done and declared and not write_spec)
+    _print_spec_edits(written, undone=done and declared and not write_spec)
     return 0
 
 
@@ -92,11 +92,11 @@ def _set(
     now = "online" if online else "offline"
     stdout().print(f"{target.name} is {now} now" if done else f"{target.name} is {now} already")
     declared = target.lake.table(target.name)
-    _tell_spec(written, undone=declared is not None and declared.online != online and not write_spec)
+    _print_spec_edits(written, undone=declared is not None and declared.online != online and not write_spec)
     return 0
 
 
-def _tell_spec(written: list[str], *, undone: bool) -> None:
+def _print_spec_edits(written: list[str], *, undone: bool) -> None:
     from deployer.cli.console.output import note, stdout
 
     for file in written:

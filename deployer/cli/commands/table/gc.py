@@ -1,4 +1,4 @@
-"""`deployer table gc`: storage that nothing needs."""
+"""`deployer table gc`: removes stored files that nothing needs."""
 
 from __future__ import annotations
 
@@ -110,7 +110,8 @@ def gc(
 
 
 def _entries(store: StateStore, names: list[str], owner: str) -> tuple[list[TableEntry], list[Unreadable]]:
-    """Returns the tables to look at: those named, or all that the stack manages, and those whose log cannot be read."""
+    """Returns the tables to check (those with the names, or all that the stack manages), and the tables whose log
+    cannot be read."""
     from deployer.live.reader import unreadable
     from deployer.state.model.declared_properties import OWNER
     from deployer.tables.admin.ownership import require_owner

@@ -1,4 +1,4 @@
-"""`deployer table partitions|files`: the partition tree, drawn, and the files in it."""
+"""`deployer table partitions|files`: draws the partition tree, and lists its files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, S
 if TYPE_CHECKING:
     from deployer.tables.layout.partitions.sizes import PartitionInfo
 
-ID_WIDTH = 13  #: of a partition's id, and of `across leaves`: never cut, since `--partition` takes it
+ID_WIDTH = 13  #: the width of a partition's id, and of `across leaves`: never cut, because `--partition` takes the id
 
 
 def partitions(
@@ -125,9 +125,9 @@ def files(
 
 
 def _drawn(nodes: list[PartitionInfo]) -> list[str]:
-    """Returns each node behind the lines of its tree."""
-    last = {node.parent: node.partition for node in nodes}  # the last child of each
-    open_: list[bool] = []  # for each depth above, whether more children come below
+    """Returns the text of each node with the lines of the tree before it."""
+    last = {node.parent: node.partition for node in nodes}  # the last child of each parent
+    open_: list[bool] = []  # for each depth above, whether more children follow
     lines = []
     for node in nodes:
         del open_[max(node.depth - 1, 0) :]

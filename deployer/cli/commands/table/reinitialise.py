@@ -1,4 +1,4 @@
-"""`deployer table reinitialise`: a table without its rows."""
+"""`deployer table reinitialise`: empties a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables in the specs: a document taken out, and tables that a command or a file of their own declares."""
+"""Tables in the specs: removing a document, and reading tables from a command's options or from a separate file."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _COLUMN = re.compile(
 
 
 def take_out(target: Target, declared: TableSpec) -> list[str]:
-    """Removes the table's document; gives the file. Raises Refused, with the specs as they were, when they would not be
-    valid without it."""
+    """Removes the table's document; returns the file. Raises Refused, with the specs unchanged, when they would not be
+    valid without the document."""
     path, before = remove_document(target.workspace.dir, declared.sources[""])
     try:
         left = target.workspace.lake()
@@ -41,8 +41,8 @@ def take_out(target: Target, declared: TableSpec) -> list[str]:
 
 
 def tables_in(workspace: Workspace, instance: InstanceSpec, file: Path) -> tuple[TableSpec, ...]:
-    """Returns the tables that a spec file declares by itself. Raises InvalidSpecs, and InvalidInput where there is
-    none."""
+    """Returns the tables that a single spec file declares. Raises InvalidSpecs, and InvalidInput for a file that cannot
+    be read or declares no table."""
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -60,7 +60,8 @@ def table_of_options(
     columns: Sequence[str],
     more: Mapping[str, Any],
 ) -> TableSpec:
-    """Returns the table that columns such as `id:int64` and other properties declare. Raises InvalidInput."""
+    """Returns the table with columns such as `id:int64` and other properties. Raises InvalidInput for a column or a
+    table that is not valid."""
     keys = more.get("row_keys") or ()
     forms = []
     for text in columns:

@@ -162,17 +162,17 @@ def estimate(
 
 
 def _in_yaml(document: Any) -> str:
-    """Returns a split point in one line of a spec."""
+    """Returns a split point as one line of a spec."""
     from deployer.platform.text.visible import json_text
     from deployer.specs.editing.write import to_yaml
 
     if isinstance(document, list):
-        return json_text(document)  # which YAML reads too
+        return json_text(document)  # YAML reads JSON too
     return to_yaml({"": document}).partition(": ")[2].rstrip()
 
 
 def _spec_of(project: Path | None, stack: str, specs: Path | None, name: str) -> TableSpec:
-    """Returns the table as it is declared, or as it is live if no spec declares it."""
+    """Returns the declared table, or the live one if no spec declares it."""
     from deployer.app.workspace import open_workspace
     from deployer.cli.inputs.table import looked_at
     from deployer.live.reader import live_table

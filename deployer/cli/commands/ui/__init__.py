@@ -1,4 +1,4 @@
-"""`deployer ui`.
+"""The command `deployer ui`.
 
 The rest of `deployer.cli` may import it.
 """

@@ -1,4 +1,4 @@
-"""`deployer ui`: the lake in a browser."""
+"""`deployer ui`: shows the lake in a browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands of `deployer view`: materialized views and their refreshes.
+"""The commands of `deployer view`, for materialized views and their refreshes.
 
 The rest of `deployer.cli` may import it.
 """
