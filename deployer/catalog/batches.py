@@ -1,4 +1,5 @@
-"""Batches of a stream in one file, so that memory does not limit them and all of them are there before a commit."""
+"""Writes the batches of a stream to one file: memory does not limit them, and the stream is complete before a
+commit."""
 
 from __future__ import annotations
 
@@ -10,19 +11,22 @@ import pyarrow as pa
 
 from deployer.errors import InvalidInput
 
-#: Metadata of the fields that an upsert matches rows by, in Rerun's protocol.
+#: Metadata key, in Rerun's protocol, of the fields by which an upsert matches rows.
 TABLE_INDEX = b"rerun:is_table_index"
 
 
 def spooled(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema, where: object) -> int:
-    """Writes the batches into one file; returns the number of rows. Without a batch, the file has `schema`. Raises
-    InvalidInput for batches of several schemas."""
-    coming = iter(batches)
-    first = next(coming, None)
+    """Writes the batches into one Arrow file at `path` and returns the number of rows.
+
+    Without a batch, the file has the schema `schema`. Raises InvalidInput, at `where`, for batches with different
+    schemas.
+    """
+    rest = iter(batches)
+    first = next(rest, None)
     own = schema if first is None else first.schema
     rows = 0
     with pa.ipc.new_file(path, own) as writer:
-        for batch in chain(() if first is None else (first,), coming):
+        for batch in chain(() if first is None else (first,), rest):
             if not batch.schema.equals(own):
                 raise InvalidInput(
                     "the batches have several schemas", where=where, remedy="send batches with the same columns"

@@ -1,6 +1,6 @@
-"""A server of the catalog as a child process, for the time of a block.
+"""Runs a catalog server as a child process for the duration of a `with` block.
 
-It cannot be in the client's own process: the client of rerun-sdk holds the interpreter while it connects.
+The server cannot run in the client's own process: the client of rerun-sdk holds the interpreter while it connects.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from contextlib import closing, contextmanager
 from deployer.errors import DeployerError
 from deployer.state import open_reader
 
-_LONGEST = 30.0  #: seconds that it may take to end when it is asked to
+_LONGEST = 30.0  #: seconds that the server may take to end after its input is closed; then it is killed
 
 
 @contextmanager
 def local(root: str) -> Iterator[str]:
     """Serves the catalog of the instance at `root` on loopback; yields the URL for Rerun's `CatalogClient`.
 
-    The server ends with the block, and with this process, also when that is killed: its standard input ends then.
-    Raises NotFound where there is no instance at `root`, DeployerError where the server does not start; its own message
-    is on standard error.
+    The server ends at the end of the block. It also ends when this process ends or is killed, because its standard
+    input is closed then. Raises NotFound where there is no instance at `root`, and DeployerError where the server does
+    not start; the server's own message is on standard error.
     """
     with closing(open_reader(root)):
-        pass  # there is an instance
+        pass  # only checks that the instance exists
     command = [
         sys.executable,
         "-m",

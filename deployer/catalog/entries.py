@@ -1,5 +1,5 @@
-"""The entries of the catalog: tables of an instance, external ones and datasets of recordings, with their ids and
-names."""
+"""The entries of the catalog, with their ids and names: tables of an instance, external tables, and datasets of
+recordings."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from deployer.tables.admin.deletion import delete_counted
 from deployer.tables.admin.naming import rename_table
 from deployer.tables.ingest.request import Mode
 
-#: The table of all entries, which the client hides since its name begins with `__`.
+#: The name of the table of all entries. The client hides the table because the name begins with `__`.
 ENTRIES = "__entries"
 
 TABLE_KIND = enum_value("EntryKind", "ENTRY_KIND_TABLE")
-#: The kinds of entries of datasets.
+#: The protocol's number of the entry kind, by the kind of dataset.
 DATASET_KINDS: Mapping[Kind, int] = {
     "dataset": enum_value("EntryKind", "ENTRY_KIND_DATASET"),
     "blueprints": enum_value("EntryKind", "ENTRY_KIND_BLUEPRINT_DATASET"),
 }
 
-_ATTEMPTS = 3  #: to create an entry while other clients create entries of the same name
+_ATTEMPTS = 3  #: attempts to create an entry while other clients create entries of the same name
 
 #: The columns of the table of all entries.
 ENTRIES_SCHEMA = pa.schema(
@@ -57,7 +57,7 @@ ENTRIES_SCHEMA = pa.schema(
 
 
 class NameTaken(Conflict):
-    """Another entry has the name."""
+    """The error for a name that another entry has, and for a URL that has a table."""
 
     kind = "NameTaken"
 
@@ -76,8 +76,8 @@ class Rows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """One entry. `entry_id` has 16 bytes; times are milliseconds since 1970. `table` is that of the instance,
-    `external` one outside of it, `dataset` one of recordings; all are None for `__entries`."""
+    """One entry. `entry_id` has 16 bytes; times are milliseconds since 1970. One of `table` (of the instance),
+    `external` and `dataset` (of recordings) is set; all three are None for `__entries`."""
 
     entry_id: bytes
     name: str
@@ -90,7 +90,7 @@ class CatalogEntry:
 
     @property
     def kind(self) -> int:
-        """The number of its kind in the protocol."""
+        """The protocol's number of the entry's kind."""
         return TABLE_KIND if self.dataset is None else DATASET_KINDS[self.dataset.kind]
 
 
@@ -115,14 +115,15 @@ class _EntryRows:
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """The entries of the instance at `root`. Each call reads what is new in the log. Safe for threads."""
+    """The entries of the instance at `root`. Each call reads the new entries of the log. Safe for threads."""
 
     store: StateStore
     root: str
     clock: Clock = Clock()
 
     def all(self) -> Iterator[CatalogEntry]:
-        """Yields all entries, `__entries` first. A table whose log cannot be read has the time of its creation."""
+        """Yields all entries, `__entries` first. `updated_at` of a table with an unreadable log is its creation
+        time."""
         yield CatalogEntry(_id_of(ENTRIES, 0), ENTRIES, 0, 0)
         instance = self.store.instance()
         active = [entry for entry in instance.tables.values() if entry.status == "active"]
@@ -137,7 +138,7 @@ class Entries:
             yield entry_of_dataset(record)
 
     def by_id(self, entry_id: bytes) -> CatalogEntry:
-        """Returns the entry of that id. Raises NotFound."""
+        """Returns the entry with the id `entry_id`. Raises NotFound for an unknown id."""
         if entry_id == _id_of(ENTRIES, 0):
             return CatalogEntry(entry_id, ENTRIES, 0, 0)
         instance = self.store.instance()
@@ -160,10 +161,10 @@ class Entries:
         return _EntryRows(self.table_of_entries)
 
     def register(self, name: str, url: str) -> CatalogEntry:
-        """Makes the Lance table at a URL an entry. Its data is never deleted.
+        """Adds an entry for the Lance table at a URL. The table's data is never deleted.
 
-        Raises InvalidInput for what is not a name or a URL, and for a URL inside another table; NotFound where there is
-        no Lance table; NameTaken.
+        Raises InvalidInput for an invalid name or URL and for a URL that overlaps another table, NotFound where the
+        URL has no Lance table, and NameTaken where another entry has the name.
         """
         place = self._place_for(name, url)
         if not has_dataset(place):
@@ -172,7 +173,8 @@ class Entries:
         return self._put(registry.new_entry(name, url, self.clock.now()))
 
     def create_in_instance(self, name: str, schema: pa.Schema) -> CatalogEntry:
-        """Creates a table of the instance, with the index columns as its row keys. Raises InvalidInput, NameTaken."""
+        """Creates a table of the instance, with the index columns as its row keys. Raises InvalidInput for an invalid
+        name or schema, and NameTaken."""
         self._require_free(name)
         try:
             table_id = create_in_instance(self.store, self.root, name, schema)
@@ -184,10 +186,9 @@ class Entries:
         return self._of(table, table.created_at)
 
     def create(self, name: str, schema: pa.Schema, url: str) -> CatalogEntry:
-        """Creates a Lance table without rows at a URL, and an entry for it. An interrupted creation resumes when it is
-        repeated.
+        """Creates a Lance table without rows at a URL, and its entry. A repeated call resumes an interrupted creation.
 
-        Raises as `register` does, and NameTaken where there is a table at the URL.
+        Raises as `register` does; where there is already a table at the URL, it raises NameTaken.
         """
         for _ in range(_ATTEMPTS):
             try:
@@ -218,8 +219,8 @@ class Entries:
         return self._put(registry.activated(entry), before)
 
     def rename(self, entry_id: bytes, name: str) -> CatalogEntry:
-        """Gives the entry another name. Raises NotFound; NameTaken where another entry has the name; InvalidInput for
-        what is not a name; Refused for a table or a dataset that a stack manages."""
+        """Renames the entry to `name`. Raises NotFound for an unknown id, NameTaken where another entry has the name,
+        InvalidInput for an invalid name, and Refused for a table or a dataset that a stack manages."""
         entry = self.by_id(entry_id)
         if entry.dataset is not None:
             refuse_managed(entry.dataset, "renamed", "change its name in the specs, and run `deployer up`")
@@ -243,11 +244,11 @@ class Entries:
         return self.by_id(entry_id)
 
     def delete(self, entry_id: bytes) -> None:
-        """Deletes the entry: a table of the instance with its data, an external table or a dataset without: recordings
-        stay where they are.
+        """Deletes the entry. A table of the instance is deleted with its data. The data of an external table and the
+        recordings of a dataset stay.
 
-        Raises NotFound; Refused for a table that holds rows and is protected from deletion, that has savepoints, or
-        that a stack manages.
+        Raises NotFound for an unknown id. Raises Refused for a table that has rows and is protected from deletion, for
+        a table with savepoints, and for a table or a dataset that a stack manages.
         """
         entry = self.by_id(entry_id)
         if entry.dataset is not None:
@@ -280,7 +281,7 @@ class Entries:
         return Datasets(self.store, self.root)
 
     def _place_for(self, name: str, url: str) -> Place:
-        """Returns the place for a new entry. Raises InvalidInput, NameTaken."""
+        """Returns the place for a new entry. Raises InvalidInput for an invalid name or URL, and NameTaken."""
         registry.require_entry_name(name)
         self._require_free(name)
         place = place_of(url)
@@ -341,5 +342,6 @@ def _own_table(entry: CatalogEntry) -> TableEntry:
 
 
 def _id_of(table_id: str, created_at: int) -> bytes:
-    """Returns the entry id of a table: the time of its creation, as Rerun's ids begin, and a hash of its id."""
+    """Returns the 16 bytes of a table's entry id: its creation time in nanoseconds, with which Rerun's ids begin, and a
+    hash of its table id."""
     return (created_at * 1_000_000).to_bytes(8, "big") + hashlib.blake2b(table_id.encode(), digest_size=8).digest()

@@ -1,4 +1,4 @@
-"""Tables of the instance that clients create: without a URL, the server chooses the place."""
+"""Creates tables of the instance for clients that give no URL: the server chooses the place."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ from deployer.state.model.names import fault_of_name
 from deployer.state.store import StateStore
 from deployer.tables.admin.tables import create_table
 
-#: The owner of a table that a client created begins so; it is of no stack. The rest is different for each creation, so
-#: that one does not change the table that another made of the same name.
+#: The beginning of the owner of a table that a client created; no stack owns such a table. The rest of the owner is
+#: random for each creation, so that one creation cannot change the table that another made under the same name.
 CLIENT = "catalog:"
 
 
 def create_in_instance(store: StateStore, root: str, name: str, schema: pa.Schema) -> str:
-    """Creates a table of the instance; its index columns are its row keys. Returns its id.
+    """Creates a table of the instance and returns its id. Its index columns become its row keys.
 
-    Raises InvalidInput for a name or columns that no table can have, Conflict where the name is taken.
+    Raises InvalidInput for a name or columns that no table can have, and Conflict where the name is taken.
     """
     return create_table(store, root, spec_of(name, schema), f"{CLIENT}{secrets.token_hex(8)}")
 
 
 def spec_of(name: str, schema: pa.Schema) -> TableSpec:
-    """Returns the table that a client asks for. Raises InvalidInput."""
+    """Returns the spec of the table that a client requests. Raises InvalidInput for an invalid name or columns that a
+    table cannot have."""
     database, _, bare = full_name(name).rpartition(".")
     for part in (database, bare):
         if fault := fault_of_name(part):

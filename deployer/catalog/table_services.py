@@ -1,4 +1,4 @@
-"""The services COMPACT and CLEAN of the instance's tables, run one after the other for `do_global_maintenance`."""
+"""Runs the services COMPACT and CLEAN of the instance's tables, one after the other, for `do_global_maintenance`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ KINDS: tuple[ServiceKind, ...] = ("COMPACT", "CLEAN")
 
 
 def run_services(store: StateStore, root: str) -> Iterator[str]:
-    """Runs the services that tables have and that are not paused, each with its own options and where it says; yields
-    what became of each, a sentence.
+    """Runs the declared services that are not paused, and yields a sentence about the outcome of each run.
 
-    A table without the service keeps its files and versions as they are. A run that fails, or that another run
-    excludes, does not stop the others.
+    Each service runs with its own options, on this machine or on the cluster that it declares. A table without the
+    service keeps its files and versions. A run that fails, or that another run excludes, does not stop the other runs.
     """
     for entry in list(store.instance().tables.values()):
         if entry.status != "active":

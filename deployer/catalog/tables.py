@@ -1,4 +1,4 @@
-"""The rows of the instance's tables: read as they come, and written by this project's own commits."""
+"""Reads the rows of the instance's tables batch by batch, and writes rows by deployer's own commits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TableRows:
     entry: TableEntry
 
     def schema(self) -> pa.Schema:
-        """Returns the columns; the fields of the row keys say that an upsert matches by them."""
+        """Returns the columns. The metadata of the row key fields states that an upsert matches rows by them."""
         return _with_index(read_entry(self.store, self.root, self.entry))
 
     def count(self) -> int:
@@ -38,7 +38,7 @@ class TableRows:
         return Reader(read_entry(self.store, self.root, self.entry)).count()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yields the rows of the newest version; one empty batch where there are none."""
+        """Yields the rows of the newest version; a table without rows yields one empty batch."""
         table = read_entry(self.store, self.root, self.entry)
         schema = _with_index(table)
         read = 0
@@ -49,11 +49,11 @@ class TableRows:
             yield pa.RecordBatch.from_pylist([], schema)
 
     def write(self, batches: Iterable[pa.RecordBatch], mode: Mode) -> int:
-        """Writes rows as one version of the table, or none; returns how many.
+        """Writes all rows as one version of the table, or writes none, and returns the number of rows.
 
-        They go through a file, so that memory does not limit them. Raises InvalidInput for an upsert of a table without
-        row keys, for batches of several schemas, for rows that do not fit, and for two rows of an upsert with one key;
-        Conflict when the table was changed meanwhile.
+        The rows pass through a file, so that memory does not limit them. Raises InvalidInput for an upsert into a table
+        without row keys, for batches with different schemas, for rows that do not fit the table, and for two rows of an
+        upsert with the same key. Raises Conflict when the table was changed meanwhile.
         """
         table = open_entry(self.store, self.root, self.entry)
         if mode == "upsert" and not table.row_keys:
@@ -69,7 +69,7 @@ class TableRows:
             request = IngestRequest((str(path),), Format.ARROW, engine="driver", mode=mode)
             try:
                 return ingest(table, request, _never, commit_load=commit_load).rows
-            except Refused as refused:  # the rows, and not the caller, are what is refused
+            except Refused as refused:  # the cause is in the rows, not in the caller's rights
                 raise InvalidInput(refused.what, where=refused.where, remedy=refused.remedy) from refused
 
 

@@ -1,6 +1,6 @@
-"""Values of columns: written beside the rows that are there, from files (`load`) or by any function of a fragment.
+"""Values of columns, written to new files beside existing rows: read from files (`load`) or computed (`backfill`).
 
-`fill` is what all of these share: runs that claim fragments, checkpoints, and the commits.
+`fill` has the parts that both share: runs that claim fragments, checkpoints, and commits.
 
 Every layer above it may import it.
 """

@@ -1,4 +1,4 @@
-"""Jobs that write columns and refresh views, as their runs show them: listed, described, followed and cancelled."""
+"""Lists, describes, follows and cancels jobs that write columns or refresh views, by the records of their runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from deployer.state.store import StateStore
 
 JobStatus = Literal["PENDING", "RUNNING", "DONE", "FAILED", "CANCELLED"]
 KINDS: tuple[ServiceKind, ...] = (*WRITES_COLUMNS, "REFRESH")  #: the services whose runs are jobs
-POLL = 1.0  #: seconds between two looks at a job that is followed
+POLL = 1.0  #: seconds between two reads of a job that is followed
 
 _STATUS: dict[RunStatus, JobStatus] = {
     "QUEUED": "PENDING",
@@ -32,10 +32,12 @@ _STATUS: dict[RunStatus, JobStatus] = {
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job at one moment, as its newest run has it; `runs` is how many there were. Times are in ms since 1970.
+    """A job at one moment, from the record of its newest run. `runs` is the number of its runs. Times are in ms since
+    1970.
 
-    `done` and `total` are rows of the work at hand, `rows` those that the last run wrote in all. `rows_per_second` and
-    `seconds_left` are of a running job that has begun to write; `cancel_requested`: it was asked to end.
+    `done` and `total` count the rows of the current step, and `rows` all rows that the last run wrote.
+    `rows_per_second` and `seconds_left` are set for a running job that has begun to write. `cancel_requested` tells
+    whether the job was asked to end.
     """
 
     job_id: str
@@ -61,12 +63,12 @@ class Job:
 
     @property
     def is_over(self) -> bool:
-        """Returns whether it has ended, in whatever way."""
+        """Returns whether the job has ended: it is done, has failed or was cancelled."""
         return self.status in ("DONE", "FAILED", "CANCELLED")
 
 
 def jobs_of(entry: TableEntry, state: TableState, now: float | None = None) -> list[Job]:
-    """Returns the jobs of a table of which there are runs, the newest first. `now` is in seconds since 1970."""
+    """Returns the jobs of a table that have runs, the newest first. `now` is in seconds since 1970."""
     by_id: dict[str, list[Run]] = {}
     for run in runs_of(state):
         if run.service in KINDS:
@@ -75,7 +77,8 @@ def jobs_of(entry: TableEntry, state: TableState, now: float | None = None) -> l
 
 
 def job_of(entry: TableEntry, state: TableState, job_id: str, now: float | None = None) -> Job:
-    """Returns one job of a table. Raises NotFound with the nearest id."""
+    """Returns one job of a table. Raises NotFound, with the nearest id, for an unknown job. `now` is in seconds since
+    1970."""
     found = jobs_of(entry, state, now)
     for job in found:
         if job.job_id == job_id:
@@ -84,9 +87,9 @@ def job_of(entry: TableEntry, state: TableState, job_id: str, now: float | None 
 
 
 def find_job(store: StateReader, job_id: str, table: TableEntry | None = None) -> tuple[TableEntry, Job]:
-    """Returns the job of that id, and its table: of one table, or of any.
+    """Returns the job with that id, and its table. Searches only `table`, if it is given, or else all tables.
 
-    Raises NotFound with the nearest id.
+    Raises NotFound, with the nearest id, for an unknown job.
     """
     entries = [table] if table is not None else list(store.instance().tables.values())
     known: list[str] = []
@@ -101,7 +104,7 @@ def find_job(store: StateReader, job_id: str, table: TableEntry | None = None) -
 
 
 def follow(store: StateReader, entry: TableEntry, job_id: str, pause: Callable[[float], None]) -> Iterator[Job]:
-    """Yields the job whenever it has changed, and last when it has ended. Raises NotFound as `job_of` does."""
+    """Yields the job whenever it has changed; the last time after it has ended. Raises NotFound as `job_of` does."""
     before: Job | None = None
     while True:
         job = job_of(entry, store.table(entry.table_id), job_id)
@@ -114,7 +117,7 @@ def follow(store: StateReader, entry: TableEntry, job_id: str, pause: Callable[[
 
 
 def cancel_job(store: StateStore, entry: TableEntry, job_id: str, *, author: str | None = None) -> bool:
-    """Asks the job's run to end; returns whether there was one to ask. What was committed stays."""
+    """Requests the end of the job's open runs; returns whether the job had any. Committed values stay."""
     runs = [run for run in store.table(entry.table_id).runs.values() if run.is_open and job_id in (run.job, run.run_id)]
     for run in runs:
         cancel_run(store, entry.table_id, run.run_id, reason="cancelled", author=author)

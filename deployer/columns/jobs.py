@@ -1,4 +1,4 @@
-"""Jobs of this process, and those in threads of their own, which `load_columns_async` returns."""
+"""Starts loads and backfills as jobs, in the calling thread or in threads of their own (`JobFuture`)."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from deployer.tables.open_table import OpenTable, open_entry
 
 T = TypeVar("T")
 
-FIRST_LOOK = 0.02  #: seconds between two looks whether a run has begun
+FIRST_LOOK = 0.02  #: seconds between two checks whether a run has begun
 
 _log = logging.getLogger(__name__)
-_reported: set[str] = set()  #: arguments without a meaning that were reported
+_reported: set[str] = set()  #: names of ignored arguments that were reported
 
 
 class JobFuture(Generic[T]):
@@ -49,12 +49,12 @@ class JobFuture(Generic[T]):
         self._thread.start()
 
     def done(self) -> bool:
-        """Returns whether the job has ended, in whatever way."""
+        """Returns whether the job has ended, with or without an error."""
         return self._future.done()
 
     def result(self, timeout: float | None = None) -> T:
-        """Waits for the end, at most this many seconds, and returns the job's result: of a load its id, of a backfill a
-        `BackfillJobResult`. Raises what the job raised, and TimeoutError while the job continues."""
+        """Waits for the end of the job, at most `timeout` seconds, and returns its result: the id of a load, or the
+        `BackfillJobResult` of a backfill. Raises the error of the job, and TimeoutError while the job continues."""
         try:
             return self._future.result(timeout)
         except NotDone:
@@ -63,27 +63,27 @@ class JobFuture(Generic[T]):
             raise TimeoutError(f"job {self.job_id} is not done after {timeout:g} s, and continues") from None
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """Waits for the end, and returns what the job raised."""
+        """Waits for the end of the job, at most `timeout` seconds, and returns its error; None where it has none."""
         with suppress(CancelledError):
             return self._future.exception(timeout)
         return None
 
     def cancel(self) -> bool:
-        """Asks the job to end; returns whether there was a run to ask. What was committed stays."""
+        """Requests the end of the job; returns whether it had an open run. Committed values stay."""
         with closing(open_store(self._root)) as store:
             return cancel_job(store, store.instance().tables[self._table_id], self.job_id)
 
     def describe(self) -> Job:
-        """Returns the job as the state stores it now: its status, rows per second and the time left.
+        """Returns the present state of the job: its status, rows per second and the time left.
 
-        Raises NotFound before its run has begun.
+        Raises NotFound before the job's run has begun.
         """
         with closing(open_reader(self._root)) as store:
             return job_of(store.instance().tables[self._table_id], store.table(self._table_id), self.job_id)
 
     @property
     def status(self) -> JobStatus:
-        """The status of the job: PENDING before its run has begun, then RUNNING, and at last DONE, FAILED or
+        """The status of the job: PENDING before its run has begun, then RUNNING, and at the end DONE, FAILED or
         CANCELLED."""
         try:
             return self.describe().status
@@ -113,7 +113,7 @@ class JobFuture(Generic[T]):
 
 
 def start_load(table: OpenTable, request: LoadRequest, job_id: str | None = None) -> JobFuture[str]:
-    """Starts `load_columns` in a thread with a connection of its own. Raises InvalidInput for an id that cannot be."""
+    """Starts `load_columns` in a thread with its own connection. Raises InvalidInput for an invalid id."""
     own_id = _id_of(job_id)
 
     def work(store: StateStore) -> str:
@@ -125,7 +125,7 @@ def start_load(table: OpenTable, request: LoadRequest, job_id: str | None = None
 
 
 def run_load(table: OpenTable, request: LoadRequest, job_id: str | None, log_seconds: float) -> str:
-    """Does `load_columns` in this thread, and returns the job's id. Logs the progress at this interval, in seconds."""
+    """Runs `load_columns` in this thread, and returns the job's id. Logs the progress every `log_seconds` seconds."""
     own_id = _id_of(job_id)
     load_columns(table, request, own_id, _logging(own_id, log_seconds), is_new=job_id is None)
     return own_id
@@ -139,9 +139,9 @@ def start_backfill(
     log_seconds: float | None = None,
     cluster: Sizes | None = None,
 ) -> JobFuture[BackfillJobResult]:
-    """Starts `backfill` in a thread with a connection of its own. Raises InvalidInput for an id that cannot be.
+    """Starts `backfill` in a thread with its own connection. Raises InvalidInput for an invalid id.
 
-    Logs the progress at this interval, in seconds, where that is given. `cluster` is as in `BackfillJob`.
+    Logs the progress every `log_seconds` seconds, or not at all without it. `cluster` is as in `BackfillJob`.
     """
     own_id = _id_of(job_id)
     on_progress = no_progress if log_seconds is None else _logging(own_id, log_seconds)
@@ -162,9 +162,9 @@ def run_backfill(
     timeout: dt.timedelta | None,
     cluster: Sizes | None = None,
 ) -> BackfillJobResult:
-    """Does `backfill` and returns its result; logs the progress at this interval, in seconds.
+    """Runs `backfill` and returns its result. Logs the progress every `log_seconds` seconds.
 
-    With a `timeout` the job is in a thread of its own; when it is not done in time, TimeoutError is raised and the job
+    With a `timeout`, the job runs in its own thread. If it does not end in time, TimeoutError is raised and the job
     continues.
     """
     if timeout is not None:
@@ -193,7 +193,7 @@ def _logging(job_id: str, seconds: float) -> OnProgress:
 
 
 def report_ignored(**given: object) -> None:
-    """Warns of arguments that are given, which is not None, and have no meaning here: once in a process."""
+    """Warns (UserWarning) of arguments that are not None and have no meaning here; once per name and process."""
     new = [name for name, value in given.items() if value is not None and name not in _reported]
     if new:
         _reported.update(new)

@@ -1,5 +1,4 @@
-"""The places where Spark runs: in this process or on clusters on AWS, with their IAM policies, schedules and job
-packages.
+"""The places where Spark runs (this process, or clusters on AWS), and their IAM policies, schedules and job packages.
 
 Every layer above it may import it.
 """

@@ -1,4 +1,4 @@
-"""The choice of the declared cluster that a job runs on."""
+"""Chooses the declared cluster on which a job runs."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from deployer.live.reader import live_instance
 from deployer.specs.model import Cluster
 from deployer.state.model.entities import InstanceState
 
-DEFAULT = "default"  #: the name of the cluster that is meant where several are declared and none is named
+DEFAULT = "default"  #: the name of the cluster that is used where several are declared and a job names none
 
 
 def local_cluster(clusters: Sequence[Cluster], name: str | None, where: str) -> LocalCluster:
-    """Returns the sizes of the cluster `name`, else of the only one of kind `local`, else of the one that is called
-    `default`.
+    """Returns the sizes of a cluster of kind `local`: of the cluster `name`, or else of the only local cluster, or else
+    of the local cluster that is called `default`.
 
-    Where no cluster is declared at all, one of default sizes. Raises NotFound for a name that is not declared, Refused
-    for clusters of other kinds, InvalidInput where several could be meant.
+    Where no cluster is declared at all, it returns default sizes. Raises NotFound for a name that is not declared,
+    Refused for clusters of other kinds, and InvalidInput where the choice is not unique. `where` is the place for
+    errors.
     """
     if name is not None:
         return _sizes(_named(clusters, name, where), where)
@@ -44,19 +45,22 @@ def local_cluster(clusters: Sequence[Cluster], name: str | None, where: str) -> 
 
 
 def local_default(clusters: Sequence[Cluster]) -> Cluster | None:
-    """Returns the only cluster of kind `local`, or of several the one that is called `default`; None without one."""
+    """Returns the only cluster of kind `local`, or the one of several that is called `default`; None where neither
+    exists."""
     local = [each for each in clusters if each.kind == "local"]
     return local[0] if len(local) == 1 else next((each for each in local if each.name == DEFAULT), None)
 
 
 def declared_cluster(instance: InstanceState, where: str) -> LocalCluster:
-    """Returns the sizes of the local cluster that the instance was last applied with; raises as `local_cluster`."""
+    """Returns the sizes of the local cluster that the last `up` of the instance declared. Raises as `local_cluster`
+    does."""
     live = live_instance(instance)
     return local_cluster(live.clusters if live is not None else (), None, live.address if live is not None else where)
 
 
 def remote_cluster(clusters: Sequence[Cluster], name: str | None, where: str) -> Cluster | None:
-    """Returns the cluster `name` when it is not this machine; None when it is, or none is named. Raises NotFound."""
+    """Returns the cluster `name` if it is on AWS; None if it is of kind `local`, or `name` is None. Raises NotFound for
+    a name that is not declared."""
     found = None if name is None else _named(clusters, name, where)
     return None if found is None or found.kind == "local" else found
 
@@ -79,15 +83,15 @@ def _sizes(cluster: Cluster, where: str) -> LocalCluster:
     return LocalCluster.of(cluster.options)
 
 
-#: The most workers of an application whose `max_workers` is not declared, and the minutes of a job: ceilings of cost.
+#: Defaults that limit costs: the most workers of an application, and the most minutes of a job.
 MAX_WORKERS, TIMEOUT_MINUTES = 10, 720
 
 
 def most_workers(options: Mapping[str, Any]) -> int:
-    """Returns the most workers of a cluster of kind emr-serverless."""
+    """Returns the largest number of workers of a cluster of kind emr-serverless."""
     return int(options.get("max_workers", max(MAX_WORKERS, options.get("initial_workers", 0))))
 
 
 def timeout_minutes(options: Mapping[str, Any]) -> int:
-    """Returns how many minutes a job of a cluster on AWS may take."""
+    """Returns the largest number of minutes that a job on a cluster on AWS may take."""
     return int(options.get("timeout_minutes", TIMEOUT_MINUTES))

@@ -1,7 +1,8 @@
-"""Removes the code of jobs that nothing has named for long, from below the root of a lake on S3.
+"""Removes unused job code from below the root of a lake on S3.
 
-The age of an object does not show whether it is used: what was uploaded long ago may be what each job runs. So the time
-counts from when nothing named the code any more, which an object beside the code records from one `up` to the next.
+The age of an object does not show whether it is used: each job may run code that was uploaded long ago. Therefore the
+grace period begins when nothing names the code any longer. An object beside the code records this time between two
+calls of `up`.
 """
 
 from __future__ import annotations
@@ -17,27 +18,27 @@ from deployer.compute.running.published_clusters import FILE as CLUSTERS
 from deployer.datasets.storage.options import objects_at
 from deployer.platform.storage.objects import Missing, ObjectStore
 
-DAYS = 90  #: for which code stays once nothing names it: a job that runs may still ask for it, and none is that long
-RECORD = f"{PREFIX}/unused.json"  #: since when (ms) nothing names which code, by the SHA-256 in its path
+DAYS = 90  #: days for which unnamed code stays; a running job may still load it, and no job runs that long
+RECORD = f"{PREFIX}/unused.json"  #: for each unnamed code, by the SHA-256 in its path: since when it is unnamed (ms)
 _DAY = 86_400_000
 _CODE = re.compile(rf"{PREFIX}/([0-9a-f]{{64}})/[^/]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """The removed objects of code, and their bytes."""
+    """The number of removed objects, and the number of their bytes."""
 
     objects: int = 0
     bytes: int = 0
 
 
 def remove_old_code(root: str, stack: Callable[[], str], now: int | None = None) -> Removed:
-    """Removes code that nothing has named for `DAYS`. `stack` gives the state of the lake's stack as text, after it was
-    applied; `now` is in ms since 1970.
+    """Removes code that nothing has named for `DAYS` days.
 
-    Named is what is anywhere in that text, such as in its outputs and its schedules, and in what Python programs read
-    of clusters. A stack that names no code removes none: it is another's. Without the record, or with one that is
-    damaged, the time counts from now.
+    `stack` returns the state of the lake's stack, after it was applied, as text. `now` is in ms since 1970. Code is
+    named if that text has its hash anywhere, such as in outputs and schedules, or if the published clusters, which
+    Python programs read, have it. If the stack names no code at all, nothing is removed, because the stack may be that
+    of another lake. Without a valid record, the time counts from now.
     """
     at = round(time.time() * 1000) if now is None else now
     objects = objects_at(root)

@@ -11,7 +11,7 @@ from typing import Any
 
 from deployer.compute.jobs.cluster import RemoteCluster, RemoteJob, RunState, RunStatus
 from deployer.compute.jobs.status import StartedJob, ask_to_end, read_status
-from deployer.compute.running.follow import PASSING, PATIENCE, PAUSE
+from deployer.compute.running.follow import PATIENCE, PAUSE, TEMPORARY
 from deployer.compute.running.start import TOO_EARLY_ATTEMPTS, TOO_EARLY_PAUSE, start_job
 from deployer.errors import Conflict, DeployerError
 from deployer.platform.aws.calls import CallFailed
@@ -88,7 +88,7 @@ class RemoteRun:
         try:
             status = self.cluster.status(self._started.run_id)
         except CallFailed as failure:
-            if failure.cause not in PASSING or now - self._answered_at > PATIENCE:
+            if failure.cause not in TEMPORARY or now - self._answered_at > PATIENCE:
                 raise
             return
         self._answered_at = now

@@ -1,6 +1,7 @@
-"""Maintenance of a catalog's own tables: fewer fragments, indexes that have all rows, and no old versions.
+"""Maintains a catalog's own tables: compacts fragments, adds missing rows to indexes, and removes old versions.
 
-Recordings are never touched. Each change is a commit to the log, and is given up where another came between.
+Recordings never change. Each change is a commit to the log; a change that loses a race against another commit is
+abandoned.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from deployer.errors import InvalidInput, NotFound
 from deployer.platform.system.failpoints import reached
 from deployer.state.store import Time
 
-RECENT = dt.timedelta(hours=1)  #: in which a reader, or a writer, may still use a version that no log names
-STALLED = dt.timedelta(minutes=1)  #: between a version is written and is named by the log, at most
+RECENT = dt.timedelta(hours=1)  #: how long a reader or a writer may still use a version that no log names
+STALLED = dt.timedelta(minutes=1)  #: longest time from the writing of a version until the log names it
 TABLES = ("layers", "chunks", "tasks")
 
 
 @dataclass(frozen=True, slots=True)
 class Maintenance:
-    """The work to do. `clean_before`: versions from before that time are removed."""
+    """The work to do. Versions that are older than `clean_before` are removed; None removes none."""
 
     compact: bool = False
     optimize_indexes: bool = False
@@ -39,9 +40,9 @@ EVERYTHING = Maintenance(compact=True, optimize_indexes=True)
 
 
 def maintain(datasets: Datasets, searches: Searches, dataset_id: str, wanted: Maintenance) -> list[str]:
-    """Does what is wanted for one dataset; returns what was done, a sentence each.
+    """Does the `wanted` work for one dataset; returns a sentence for each thing that was done.
 
-    Raises NotFound for the dataset; InvalidInput for a time of cleaning that is too recent.
+    Raises NotFound for an unknown dataset, and InvalidInput for a `clean_before` that is too recent.
     """
     record = datasets.by_id(dataset_id)
     older_than = require_age(datasets, wanted)
@@ -63,8 +64,10 @@ def maintain(datasets: Datasets, searches: Searches, dataset_id: str, wanted: Ma
 def remove_leftovers(
     datasets: Datasets, searches: Searches, grace: dt.timedelta = RECENT, *, dry_run: bool = False
 ) -> list[str]:
-    """Removes what no log names and no process has written to for `grace`: folders of deleted datasets and replaced
-    indexes that killed processes left, or that only a deleted savepoint had. Returns the folders.
+    """Removes folders that no log names and that no process has written to for `grace`. Returns the folders.
+
+    These are folders of deleted datasets and of replaced indexes. Killed processes left them, or only a deleted
+    savepoint named them. A dry run removes nothing.
     """
     records = [*datasets.all(), *datasets.saved()]
     known = {each.dataset_id for each in records}
@@ -93,8 +96,8 @@ def _written(location: str) -> float:
 
 
 def require_age(datasets: Datasets, wanted: Maintenance) -> dt.timedelta | None:
-    """Returns the age of versions that are to be removed; None where none are. Raises InvalidInput for less than an
-    hour, unless that is allowed."""
+    """Returns the age from which versions are removed; None where no versions are removed. Raises InvalidInput for an
+    age of less than an hour, unless `allow_recent`."""
     if wanted.clean_before is None:
         return None
     now = dt.datetime.fromtimestamp(datasets.clock.now() / 1000, dt.UTC)
@@ -126,12 +129,14 @@ def _compacted(datasets: Datasets, record: DatasetRecord) -> list[str]:
 
 
 def _named_before(datasets: Datasets, dataset_id: str, age: dt.timedelta) -> list[DatasetRecord]:
-    """Returns the dataset as the log had it then, with whose versions a reader may have begun; all that were named
-    since are younger."""
+    """Returns the dataset's record in the log `age` ago, or nothing where the dataset did not exist.
+
+    A reader may still use the versions that this record names. All versions that the log named later are younger.
+    """
     then = Time(datasets.clock.now() - round(age.total_seconds() * 1000))
     try:
         found = record_of(datasets.store.instance(at=then), dataset_id)
-    except NotFound:  # there was no instance
+    except NotFound:  # the instance did not exist
         return []
     return [] if found is None else [found]
 
@@ -139,9 +144,12 @@ def _named_before(datasets: Datasets, dataset_id: str, age: dt.timedelta) -> lis
 def _cleaned(
     datasets: Datasets, searches: Searches, dataset_id: str, older_than: dt.timedelta, unverified: bool
 ) -> int:
-    """Returns the bytes that were freed. Versions that the log or a savepoint names stay, and so do those that were
-    written since these were read: the log may name them, and a savepoint may be taken of them. Those that the log named
-    within the last hour stay for readers, unless `unverified`."""
+    """Removes versions older than `older_than`, and returns the number of freed bytes.
+
+    Versions that the log or a savepoint names stay. Versions that are written after the log and the savepoints are read
+    stay too, because the log or a new savepoint may name them. Versions that the log named within the last hour stay
+    for readers, unless `unverified`.
+    """
     since = time.monotonic()
     record = datasets.by_id(dataset_id)
     known = list(datasets.saved())

@@ -1,4 +1,4 @@
-"""The recordings that are to be registered: found below prefixes, and read and checked one by one."""
+"""Finds the recordings to register below a prefix, and reads and checks each of them."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from deployer.errors import DeployerError, InvalidInput
 from deployer.platform.storage.s3_objects import S3Objects
 
 SUFFIX = ".rrd"
-BASE = "base"  #: the layer of a recording that is registered without one
-_THREADS = 16  #: objects that are read at a time
-_TOGETHER = 256  #: small files that are read together
-_SOUND = deque[pa.Schema](maxlen=4)  #: columns of manifests that were checked last, which most recordings share
+BASE = "base"  #: the layer of a recording that is registered without a layer
+_THREADS = 16  #: objects that are read at the same time
+_TOGETHER = 256  #: small files that are read in one group
+_SOUND = deque[pa.Schema](maxlen=4)  #: the last valid schemas of manifests; most recordings have the same
 _KINDS = {"dataset": RECORDING, "blueprints": BLUEPRINT}
 
 
@@ -50,7 +50,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class ReadSource:
-    """The content of a file: its layers, or why it cannot be registered."""
+    """The content of a file: its layers, or the error why it cannot be registered."""
 
     source: Source
     layers: tuple[NewLayer, ...] = ()
@@ -58,9 +58,9 @@ class ReadSource:
 
 
 def below(prefix: str, layer: str = BASE) -> list[Source]:
-    """Returns the recordings below a folder or a prefix in S3, by name.
+    """Returns the recordings below a folder or a prefix in S3, sorted by name.
 
-    Raises InvalidInput where the folder does not exist, for a file, and where no recording is.
+    Raises InvalidInput for a folder that does not exist, for a file, and for a folder without recordings.
     """
     parsed = urlsplit(prefix)
     if parsed.scheme == "s3":
@@ -83,7 +83,7 @@ def below(prefix: str, layer: str = BASE) -> list[Source]:
 
 
 def _files(folder: Path, prefix: str) -> Sequence[str]:
-    """Returns the paths of the files below a folder, in the order of their parts."""
+    """Returns the paths of the files below a folder, sorted by their parts."""
     folder = folder.absolute()
     if folder.is_file():
         raise _not_a_folder(prefix)
@@ -95,7 +95,7 @@ def _files(folder: Path, prefix: str) -> Sequence[str]:
 def _files_below(folder: str) -> Iterator[str]:
     try:
         listed = list(os.scandir(folder))
-    except OSError:  # it may not be read, or was removed
+    except OSError:  # the folder is not readable, or was removed
         return
     for each in listed:
         if each.is_dir(follow_symlinks=False):
@@ -111,8 +111,8 @@ def _not_a_folder(prefix: str) -> InvalidInput:
 
 
 def read_all(sources: Sequence[Source], kind: Kind) -> Iterator[ReadSource]:
-    """Yields what each file holds, in the order of the files. Files in S3 are read side by side, and small files of
-    this machine are checked together."""
+    """Yields the content of each file, in the order of the files. Objects in S3 are read in parallel, and small local
+    files are checked in groups."""
     if any(each.url.startswith("s3://") for each in sources):
         with ThreadPoolExecutor(_THREADS, "register") as pool:
             yield from pool.map(lambda each: read(each, kind), sources)
@@ -139,7 +139,7 @@ def _properties(recording: Recording, source: ByteSource) -> RowRange | None:
 
 
 def read(source: Source, kind: Kind) -> ReadSource:
-    """Returns the layers of one file; the error names the file."""
+    """Returns the layers of one file, or the error, which names the file."""
     try:
         with open_source(source.url) as opened:
             layers = tuple(
@@ -161,13 +161,13 @@ def read(source: Source, kind: Kind) -> ReadSource:
 
 
 def _named(failure: DeployerError, source: Source) -> DeployerError:
-    """Returns the error, which names the file by its URL, as the registered layers do."""
+    """Returns the error, whose place is the URL of the file, as that of the registered layers is."""
     failure.where = url_of(source.url)
     return failure
 
 
 def _fault(recording: Recording) -> str | None:
-    """Returns what is wrong with a recording whose bytes are whole, in a sentence; None where nothing is."""
+    """Returns a sentence that states the fault of a recording whose bytes are complete; None for a valid one."""
     if not recording.segment:
         return "a recording in it has no id"
     if len(recording.schema_sha256) != SHA256:

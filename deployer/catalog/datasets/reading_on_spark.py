@@ -1,4 +1,4 @@
-"""Recordings read by tasks of Spark, for large numbers of files; what is read of each is the same as here."""
+"""Reads large numbers of recordings in Spark tasks. The result for each file is the same as without Spark."""
 
 from __future__ import annotations
 
@@ -23,15 +23,17 @@ from deployer.tables.ingest.engine_choice import Engine
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MANY = 50_000  #: files from which Spark reads them, unless it is said who does
-TASK_FILES = 500  #: that a task reads
+MANY = 50_000  #: least number of files that Spark reads where the engine is `auto`
+TASK_FILES = 500  #: files that one task reads
 
 ReadAll = Callable[[Sequence[Source], Kind], Iterable[ReadSource]]
 
 
 def read_by(engine: Engine, session: Callable[[], SparkSession] | None = None) -> ReadAll:
-    """Returns what reads files: this process (`driver`), or Spark, which `session` starts. `auto`: Spark for `MANY`
-    files or more, where there is a Java."""
+    """Returns the function that reads files: in this process (`driver`), or with Spark, which `session` starts.
+
+    `auto` chooses Spark for `MANY` files or more, where Java is installed.
+    """
 
     def read_sources(sources: Sequence[Source], kind: Kind) -> Iterable[ReadSource]:
         if engine == "driver" or (engine == "auto" and (len(sources) < MANY or not _has_java())):
@@ -42,8 +44,8 @@ def read_by(engine: Engine, session: Callable[[], SparkSession] | None = None) -
 
 
 def read_with_spark(session: SparkSession, sources: Sequence[Source], kind: Kind) -> Iterator[ReadSource]:
-    """Yields what each file holds, in the order of the files, as `read_all` does. All of it is read when this yields
-    the first."""
+    """Yields the content of each file, in the order of the files, as `read_all` does. Spark has read all files before
+    the first is yielded."""
     parts = [tuple(sources[at : at + TASK_FILES]) for at in range(0, len(sources), TASK_FILES)]
     group = f"register-{uuid.uuid4().hex[:8]}"
     numbers = session.range(0, len(parts), 1, max(1, len(parts)))
@@ -55,7 +57,7 @@ def read_with_spark(session: SparkSession, sources: Sequence[Source], kind: Kind
     by_number = {row["number"]: row["done"] for row in found}
     schemas = dict[bytes, pa.Schema]()
     for number in range(len(parts)):
-        for each in pickle.loads(by_number.pop(number)):  # noqa: S301 (made by our tasks)
+        for each in pickle.loads(by_number.pop(number)):  # noqa: S301 (deployer's own tasks made the bytes)
             yield replace(each, layers=tuple(_sharing(layer, schemas) for layer in each.layers))
 
 
@@ -68,15 +70,17 @@ def _has_java() -> bool:
 
 
 def _sharing(layer: NewLayer, schemas: dict[bytes, pa.Schema]) -> NewLayer:
-    """Returns the layer with a schema that is one object for all recordings with these columns: a registration knows
-    schemas that it has seen by their identity, as reading here makes them."""
+    """Returns the layer with a schema object that all recordings with the same columns share.
+
+    A registration recognizes known schemas by their identity, and a read without Spark shares these objects too.
+    """
     recording = layer.recording
     schema = schemas.setdefault(recording.schema.serialize().to_pybytes(), recording.schema)
     return replace(layer, recording=replace(recording, schema=schema))
 
 
 class _Task:
-    """The work of a Spark task: it reads the parts whose numbers it is given."""
+    """The work of a Spark task: it reads the parts whose numbers are in its rows."""
 
     def __init__(self, parts: tuple[tuple[Source, ...], ...], kind: Kind) -> None:
         self._parts, self._kind = parts, kind

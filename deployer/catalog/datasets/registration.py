@@ -1,4 +1,4 @@
-"""Registration: files become layers of a dataset by one commit, which names the versions that have their rows."""
+"""Registers files as layers of a dataset. One commit names the versions of the tables that have the layers' rows."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from deployer.platform.system.failpoints import reached
 from deployer.platform.system.memory import release_memory
 from deployer.state.commits import LOST_RACE
 
-_MANY = 1000  #: files whose registration leaves much memory behind
-_ATTEMPTS = 40  #: how often a registration is planned again because others changed the dataset first
+_MANY = 1000  #: least number of files after whose registration unused memory is released
+_ATTEMPTS = 40  #: attempts of a registration while other writers change the dataset
 
 
 class OnDuplicate(IntEnum):
-    """The action for a layer that a segment has already; the numbers are those of the protocol."""
+    """The action for a layer that its segment already has. The numbers are those of the protocol."""
 
     OVERWRITE = 1
     SKIP = 2
@@ -39,13 +39,16 @@ class OnDuplicate(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The layers that are to be added, and what becomes of each file."""
+    """The layers to add, and the task of each file."""
 
     layers: tuple[NewLayer, ...]
     tasks: tuple[Task, ...]
 
     def without(self, faults: Mapping[tuple[str, str], str]) -> _Plan:
-        """Returns the plan without some layers, and so without their files; their tasks have the faults."""
+        """Returns the plan without the files of some layers; the tasks of these files have the faults.
+
+        `faults` has the fault of each such layer, by the layer's key.
+        """
         urls = {each.url: faults[each.key] for each in self.layers if each.key in faults}
         return _Plan(
             tuple(each for each in self.layers if each.url not in urls),
@@ -58,8 +61,8 @@ class _Plan:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """Registers files with datasets. `read_sources` reads them (`reading_on_spark.read_by`). Safe for threads and
-    processes."""
+    """Registers files with datasets. `read_sources` reads the files (see `reading_on_spark.read_by`). Safe for threads
+    and processes."""
 
     datasets: Datasets
     indexes: Indexes
@@ -74,8 +77,9 @@ class Registration:
     ) -> list[Task]:
         """Registers files as layers; returns a task for each recording, and for each file that has an error.
 
-        It is done when this returns, for all good files or for none. Raises NotFound for the dataset; AlreadyThere for
-        a layer that its segment has already, InvalidInput for no files; then nothing is registered.
+        When the call returns, all valid files are registered. When it raises, none is. Raises NotFound for an unknown
+        dataset, AlreadyThere for a layer that its segment already has, InvalidInput for an empty list of files, and
+        Conflict where other writers keep changing the dataset.
         """
         if not sources:
             raise InvalidInput("no data sources to register", remedy="name at least one recording")
@@ -99,12 +103,13 @@ class Registration:
     def _attempted(
         self, dataset_id: str, read: Sequence[ReadSource], on_duplicate: OnDuplicate, task_prefix: str
     ) -> _Plan | None:
-        """Returns what is registered; None where the dataset was changed meanwhile, and nothing is."""
+        """Registers the files and returns the plan; returns None, and registers nothing, where the dataset was changed
+        meanwhile."""
         record = self.datasets.by_id(dataset_id)
         index = self.indexes.of(record)
         plan = _planned(read, index, on_duplicate, task_prefix)
         searches, faults = self.searches.extended(record, plan.layers)
-        if faults:  # files whose values a search index cannot have
+        if faults:  # a search index cannot have the values of these files
             plan = plan.without(faults)
             searches, _ = self.searches.extended(record, plan.layers)
         at = time.time_ns()
@@ -123,7 +128,7 @@ class Registration:
         return None
 
     def tasks(self, task_ids: Sequence[str]) -> list[Task]:
-        """Returns the tasks of those ids, in that order. Raises NotFound for an id that no registration gave."""
+        """Returns the tasks with these ids, in the same order. Raises NotFound for an unknown id."""
         found = dict[str, Task]()
         for dataset_id in dict.fromkeys(each.partition("-")[0] for each in task_ids):
             record = self.datasets.find(dataset_id)
@@ -159,10 +164,11 @@ class Registration:
 
 
 def _planned(read: Sequence[ReadSource], index: DatasetIndex, on_duplicate: OnDuplicate, task_prefix: str) -> _Plan:
-    """Raises AlreadyThere for a layer that its segment has already, where that is an error."""
+    """Returns the plan of a registration. Raises AlreadyThere for a layer that its segment already has, if
+    `on_duplicate` is ERROR."""
     columns, properties = Columns([index.schema]), Columns([index.properties.schema])
     layers, tasks = dict[tuple[str, str], NewLayer](), list[Task]()
-    seen = set[int]()  # batches of properties, which layers share
+    seen = set[int]()  # ids of the batches of properties that layers share
     there = index.keys_of(layer.recording.segment for each in read for layer in each.layers)
 
     def task(each: ReadSource, layer: NewLayer | None = None, error: str | None = None) -> Task:

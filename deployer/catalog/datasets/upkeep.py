@@ -1,7 +1,8 @@
-"""Maintenance as runs: each is recorded with a lease, as those of table services are, in a log of the dataset's tables.
+"""Runs maintenance of datasets as recorded runs: each has a lease, as runs of table services do, in a log of the
+dataset's tables.
 
-COMPACT writes tables as one fragment and keeps up search indexes; CLEAN removes old versions. Of each there is one run
-at a time for a dataset. A run whose process dies is failed once its lease is over, and the next one may begin.
+COMPACT rewrites each table as one fragment and updates search indexes; CLEAN removes old versions. A dataset has at
+most one run of each kind at a time. A run whose process dies fails when its lease expires; then the next may begin.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from deployer.state.reader import StateReader
 
 @dataclass(frozen=True, slots=True)
 class Upkeep:
-    """The result of a run: what was done, a sentence each. SKIPPED: there was nothing to do."""
+    """The result of a run. `done` has a sentence for each thing that was done. The run is SKIPPED if there was nothing
+    to do."""
 
     done: tuple[str, ...]
     figures: Figures = field(default_factory=Figures)
@@ -47,10 +49,11 @@ class Upkeep:
 def maintain_as_runs(
     datasets: Datasets, searches: Searches, dataset_id: str, wanted: Maintenance, cause: str
 ) -> list[str]:
-    """Does what is wanted for one dataset, as runs of COMPACT and of CLEAN; returns what was done, a sentence each.
+    """Does the `wanted` work for one dataset, as runs of COMPACT and CLEAN; returns a sentence for each thing that was
+    done.
 
-    Raises NotFound for the dataset; InvalidInput for a time of cleaning that is too recent, before anything is done;
-    Conflict where a run of that kind is running.
+    Raises NotFound for an unknown dataset, InvalidInput for a `clean_before` that is too recent (then nothing is done),
+    and Conflict where a run of the same kind is running.
     """
     require_age(datasets, wanted)
     rewriting = replace(wanted, clean_before=None)
@@ -69,11 +72,12 @@ def maintain_all(
     wanted: Maintenance = EVERYTHING,
     report_progress: OnProgress = no_progress,
 ) -> Iterator[tuple[str, str]]:
-    """Does what is wanted for all datasets, removes savepoints of the catalog whose time is over, and what killed
-    processes left; yields the name of a dataset, empty for what is of none, and a sentence.
+    """Does the `wanted` work for all datasets; removes expired savepoints of the catalog, and leftovers of killed
+    processes.
 
-    A dataset that is deleted meanwhile, or has such a run already, is left out. `report_progress` counts the datasets
-    that are behind it, also those with nothing to do.
+    Yields pairs of a dataset's name and a sentence; the name is empty for a sentence that is not about a dataset. A
+    dataset that is deleted meanwhile, or that has such a run already, is skipped. `report_progress` counts the
+    completed datasets, including those with nothing to do.
     """
     for name in expire_catalog_savepoints(datasets.store, datasets.clock.now()):
         yield "", f"The savepoint {name} was removed: its time is over."
@@ -89,15 +93,16 @@ def maintain_all(
 
 
 def maintenance_runs(store: StateReader, record: DatasetRecord) -> list[Run]:
-    """Returns the runs of a dataset's maintenance that are kept, the newest first."""
-    with suppress(NotFound):  # there was none yet
+    """Returns the kept runs of a dataset's maintenance, the newest first."""
+    with suppress(NotFound):  # the dataset had no run yet
         return runs_of(store.table(record.log))
     return []
 
 
 def log_of_runs(datasets: Datasets, record: DatasetRecord) -> str:
-    """Returns the name of the log that has the runs of a dataset's maintenance, which it begins where there is none."""
-    with suppress(Conflict):  # another process did
+    """Returns the name of the log that has the runs of a dataset's maintenance; creates the log if it does not
+    exist."""
+    with suppress(Conflict):  # another process created the log
         if not maintenance_runs(datasets.store, record):
             created = CreateTable(TableProperties(), LAYERS.serialize().to_pybytes(), record.layers.version)
             datasets.store.commit(record.log, [created], [LogEmpty()])

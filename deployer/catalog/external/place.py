@@ -1,4 +1,4 @@
-"""The place of an external table: a URL of a file system or of S3, in the form in which two of them can be compared."""
+"""The place of an external table: a URL of a file system or of S3, in a form that can be compared."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from deployer.datasets.storage.options import manifest_names
 from deployer.errors import DeployerError, InvalidInput
 from deployer.state.model.names import has_control_characters
 
-LONGEST = 2000  #: characters of a URL
+LONGEST = 2000  #: most characters of a URL
 _REMEDY = "give file:///folder or s3://bucket/key"
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A folder or a prefix of keys. `location` is what Lance is given: a path without links, or a URI."""
+    """A folder or a prefix of keys. `location` is the form that Lance gets: a path without links, or a URI."""
 
     location: str
 
     def is_within(self, other: Place) -> bool:
-        """Returns whether it is the other place or lies inside it."""
+        """Returns whether the place equals `other` or lies inside it."""
         return f"{self.location}/".startswith(f"{other.location}/")
 
     def parents(self) -> Iterator[Place]:
-        """Yields the places around it, the nearest first."""
+        """Yields the places that contain this place, the nearest first."""
         parent = self.location.rpartition("/")[0]
         while parent and not parent.endswith(("/", ":")):
             yield Place(parent)
@@ -37,7 +37,7 @@ def place_of(url: str) -> Place:
     """Returns the place of a `file://` or `s3://` URL. Raises InvalidInput for any other."""
     try:
         parsed = urlsplit(url)
-        parsed.port  # noqa: B018 -- raises ValueError for what is not one
+        parsed.port  # noqa: B018 -- raises ValueError for an invalid port
     except ValueError as failure:
         raise _not_a_place(url, str(failure)) from None
     if len(url) > LONGEST or has_control_characters(url):
@@ -66,9 +66,10 @@ def place_of_root(root: str) -> Place:
 
 
 def refuse_overlap(place: Place, url: str, root: str, others: Iterable[tuple[str, Place]]) -> None:
-    """Raises InvalidInput for a place inside the instance's root, inside another dataset, or around one of them.
+    """Raises InvalidInput for a place that overlaps the instance's root or an entry, or that lies inside a dataset.
 
-    `others` are the names and places of entries; an equal place is not an overlap.
+    Two places overlap where one contains the other. `others` are the names and places of entries; a place that equals
+    one of theirs is allowed.
     """
     own = place_of_root(root)
     if place.is_within(own) or own.is_within(place):
@@ -101,7 +102,7 @@ def _local(url: str, path: str) -> Place:
 def _is_dataset(place: Place) -> bool:
     try:
         return bool(manifest_names(place.location))
-    except (OSError, DeployerError):  # there is none, or it cannot be looked at
+    except (OSError, DeployerError):  # there is no folder, or it cannot be read
         return False
 
 

@@ -1,7 +1,7 @@
-"""External tables as the instance's log has them: one property of the instance for each, under the entry's name.
+"""External tables in the instance's log: the instance has one property for each table, under the entry's name.
 
-Names are unique over all entries: a transaction that gives an entry a name requires that no property and no table of
-the instance has it.
+Names are unique among all entries: a transaction that names an entry requires that no property and no table of the
+instance has the name.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ from deployer.state.model.entities import INSTANCE_LOG, InstanceState
 from deployer.state.model.names import fault_of_name, has_control_characters
 from deployer.state.store import StateStore
 
-KIND = "external table"  #: what properties of these entries have as their `kind`
-LONGEST_NAME = 256  #: characters
+KIND = "external table"  #: the `kind` in the properties of these entries
+LONGEST_NAME = 256  #: most characters of an entry's name
 _ACTIVE = "active"
 
 
 @dataclass(frozen=True, slots=True)
 class ExternalTable:
-    """An entry. `entry_id` has 16 bytes; times are milliseconds since 1970.
+    """An entry for an external table. `entry_id` has 16 bytes; times are milliseconds since 1970.
 
-    Until its dataset is written, it is `creating`: other entries may take its name, and clients do not see it.
+    The entry is `creating` until its dataset is written: meanwhile other entries may take its name, and clients do not
+    see the entry.
     """
 
     entry_id: bytes
@@ -58,7 +59,7 @@ class ExternalTable:
 
     @staticmethod
     def of_json(form: Any) -> ExternalTable:
-        """Raises Corrupt for what is not the form of an entry."""
+        """Returns the entry of a JSON value. Raises Corrupt for a value that is not a valid entry."""
         match form:
             case {
                 "id": str(entry_id),
@@ -76,20 +77,21 @@ class ExternalTable:
 
 
 def new_entry(name: str, url: str, at: int, *, creating: bool = False) -> ExternalTable:
-    """Returns an entry that nothing knows yet. Its id begins with the time in nanoseconds, as Rerun's ids do."""
+    """Returns a new entry, which is not stored. `at` is in milliseconds since 1970. The entry's id begins with that
+    time in nanoseconds, as Rerun's ids do."""
     entry_id = (at * 1_000_000).to_bytes(8, "big") + secrets.token_bytes(8)
     return ExternalTable(entry_id, name, url, at, at, creating)
 
 
 def external_tables(instance: InstanceState) -> Iterator[ExternalTable]:
-    """Yields all external tables, those that are being created too. Raises Corrupt."""
+    """Yields all external tables, including those that are being created. Raises Corrupt for an invalid property."""
     for name, value in instance.properties.items():
         if name.startswith(CATALOG_ENTRY) and isinstance(value, Mapping) and value.get("kind") == KIND:
             yield ExternalTable.of_json(value)
 
 
 def full_name(name: str) -> str:
-    """Returns the name that identifies an entry: one without a database is in the default one."""
+    """Returns the name that identifies an entry: a name without a database is in the default database."""
     return name if "." in name else f"{DEFAULT_DATABASE}.{name}"
 
 
@@ -107,7 +109,7 @@ def fault_of_entry_name(name: str) -> str | None:
 
 
 def require_entry_name(name: str) -> None:
-    """Raises InvalidInput for what cannot be the name of an entry."""
+    """Raises InvalidInput for an invalid name of an entry."""
     if fault := fault_of_entry_name(name):
         raise InvalidInput(f"the entry name {name[:80]!r} {fault}", remedy="choose another name")
 
@@ -122,8 +124,10 @@ def is_taken(instance: InstanceState, name: str) -> bool:
 
 
 def put(store: StateStore, entry: ExternalTable, before: ExternalTable | None = None) -> None:
-    """Makes the entry one of the catalog, or `before` this one. Raises Conflict where the name is taken, and where
-    `before` was changed meanwhile."""
+    """Stores the entry in the catalog; `before`, if given, is the entry that it replaces.
+
+    Raises Conflict where another entry has the name, and where `before` was changed meanwhile.
+    """
     key, instance = _property(entry.name), store.instance()
     changes: dict[str, JSON] = {key: entry.as_json()}
     held: dict[str, JSON] = {key: None if is_taken(instance, entry.name) else instance.properties.get(key)}
@@ -138,18 +142,18 @@ def put(store: StateStore, entry: ExternalTable, before: ExternalTable | None = 
 
 
 def remove(store: StateStore, entry: ExternalTable) -> None:
-    """Removes the entry; its data stays. Raises Conflict where it was changed meanwhile."""
+    """Removes the entry; its data stays. Raises Conflict where the entry was changed meanwhile."""
     key = _property(entry.name)
     store.commit(INSTANCE_LOG, [SetInstanceProperties({key: None})], [PropertiesAre({key: entry.as_json()})])
 
 
 def activated(entry: ExternalTable) -> ExternalTable:
-    """Returns the entry once its dataset is there."""
+    """Returns the entry without `creating`, for the time after its dataset is written."""
     return replace(entry, creating=False)
 
 
 def renamed(entry: ExternalTable, name: str, at: int) -> ExternalTable:
-    """Returns the entry under another name."""
+    """Returns the entry with another name; `at` is the time of the change, in milliseconds since 1970."""
     return replace(entry, name=name, updated_at=max(at, entry.updated_at))
 
 
@@ -158,20 +162,22 @@ def _property(name: str) -> str:
 
 
 def _dataset_properties(name: str) -> set[str]:
-    """Returns the properties of datasets of recordings with that name."""
+    """Returns the names of the properties that datasets of recordings with that name have."""
     names = {name, full_name(name), name.removeprefix(f"{DEFAULT_DATABASE}.")}
     return {f"{DATASET_NAME}{each}" for each in names}
 
 
 def free_of_entries(instance: InstanceState, name: str) -> Sequence[InstanceRequirement]:
-    """Returns the requirements that no other entry gets the name of a dataset meanwhile, whatever the name."""
+    """Returns the requirements of a transaction that names a dataset: no other entry gets the name meanwhile. Any name
+    is accepted."""
     key = _property(name)
-    held = None if is_taken(instance, name) else instance.properties.get(key)  # one that is being created
+    held = None if is_taken(instance, name) else instance.properties.get(key)  # an entry that is being created, or None
     others = dict.fromkeys(_dataset_properties(name) - {f"{DATASET_NAME}{name}"})
     return [PropertiesAre({key: held, **others}), *free_of_tables(name)]
 
 
 def free_of_tables(name: str) -> Sequence[InstanceRequirement]:
-    """Returns the requirement that no table of the instance, and no other entry, has the name, where a table can."""
+    """Returns the requirement that no table of the instance has the name; no requirement where a table cannot have such
+    a name."""
     database, _, bare = full_name(name).rpartition(".")
     return [] if fault_of_name(database) or fault_of_name(bare) else [NameFree(database, bare)]

@@ -1,4 +1,4 @@
-"""The rows of an external table: read as they come, and written by Lance's own commits, one for each stream."""
+"""Reads the rows of an external table batch by batch, and writes each stream of rows by one of Lance's own commits."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from deployer.tables.ingest.request import Mode
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
-_MANAGED = f"{FOLDER}/"  #: in a dataset that an instance of deployer manages
+_MANAGED = f"{FOLDER}/"  #: the folder in each dataset that an instance of deployer manages
 
 
 @dataclass(frozen=True, slots=True)
 class ExternalRows:
-    """The rows of the dataset at `place`, whose entry is called `name`."""
+    """The rows of the dataset at `place`; `name` is the name of its entry."""
 
     name: str
     place: Place
 
     def schema(self) -> pa.Schema:
-        """Returns the columns with their metadata. Raises NotFound where there is no dataset any more."""
+        """Returns the columns with their metadata. Raises NotFound where the dataset no longer exists."""
         return self._opened().schema
 
     def count(self) -> int:
@@ -45,7 +45,7 @@ class ExternalRows:
             return int(self._opened().count_rows())
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yields the rows of the newest version; one empty batch where there are none."""
+        """Yields the rows of the newest version; a dataset without rows yields one empty batch."""
         dataset = self._opened()
         read = 0
         with lance_errors(self.place.location):
@@ -56,10 +56,11 @@ class ExternalRows:
             yield pa.RecordBatch.from_pylist([], dataset.schema)
 
     def write(self, batches: Iterable[pa.RecordBatch], mode: Mode) -> int:
-        """Writes rows as one version of the dataset, or none; returns how many.
+        """Writes all rows as one version of the dataset, or writes none, and returns the number of rows.
 
-        Raises InvalidInput for an upsert without index columns, for two rows of one with the same key, and for rows
-        that do not fit; Conflict when the dataset was changed meanwhile; Refused for a table of another instance.
+        Raises InvalidInput for an upsert into a table without index columns, for two rows of an upsert with the same
+        key, and for rows that do not fit; Conflict when the dataset was changed meanwhile; Refused for a table of
+        another instance.
         """
         dataset = self._opened()
         if objects_at(self.place.location).list(_MANAGED):
@@ -122,9 +123,9 @@ class ExternalRows:
 
 
 def create(place: Place, schema: pa.Schema) -> None:
-    """Creates the dataset of an external table, without rows; nothing to do where another client did meanwhile.
+    """Creates the dataset of an external table, without rows. Keeps the dataset that another client created meanwhile.
 
-    Raises InvalidInput for columns that Lance cannot store, and for a place where it cannot write.
+    Raises InvalidInput for columns that Lance cannot store, and for a place that Lance cannot write to.
     """
     try:
         with lance_errors(place.location):
@@ -138,7 +139,7 @@ def create(place: Place, schema: pa.Schema) -> None:
 
 
 def has_dataset(place: Place) -> bool:
-    """Returns whether there is a dataset."""
+    """Returns whether there is a dataset at the place."""
     try:
         newest_manifest(place.location)
     except NotFound:
@@ -147,7 +148,7 @@ def has_dataset(place: Place) -> bool:
 
 
 def is_empty_with(place: Place, schema: pa.Schema) -> bool:
-    """Returns whether the dataset has these columns, and never had rows."""
+    """Returns whether the dataset at the place has the columns of `schema` and never had rows."""
     found = open_dataset(place.location)
     return found.version == 1 and _described(found.schema) == _described(schema) and not found.get_fragments()
 
@@ -157,7 +158,7 @@ def _described(schema: pa.Schema) -> list[object]:
 
 
 def no_dataset(place: Place, name: str) -> NotFound:
-    """Returns the error for an entry whose data is not there."""
+    """Returns the error for an entry whose data does not exist."""
     return NotFound(
         f"there is no Lance table at {place.location}",
         where=name,
@@ -166,7 +167,8 @@ def no_dataset(place: Place, name: str) -> NotFound:
 
 
 def _columns(schema: pa.Schema, wanted: pa.Schema, name: str) -> list[str]:
-    """Returns the columns in the table's order. Raises InvalidInput where the rows have others."""
+    """Returns the names of the columns in the table's order. Raises InvalidInput where the rows, of `schema`, lack a
+    column, have another column, or have a column twice."""
     given, known = list(schema.names), list(wanted.names)
     if extra := [each for each in given if each not in known]:
         raise InvalidInput(f"the table has no column {', '.join(extra)}", where=name, remedy="leave it out")

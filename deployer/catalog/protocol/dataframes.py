@@ -1,4 +1,4 @@
-"""Schemas and rows of Arrow in messages of the protocol: `Schema` and `DataframePart`."""
+"""Converts Arrow schemas and rows to messages of the protocol (`Schema`, `DataframePart`) and back."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pyarrow as pa
 from deployer.catalog.protocol.messages import common
 from deployer.errors import InvalidInput
 
-ENCODER_VERSION = 1  #: of a DataframePart: an IPC stream with one batch
-LZ4 = 2  #: `compression` of rows: one block without its size. Clients from 0.29 on may send it, recordings have it
+ENCODER_VERSION = 1  #: `encoder_version` of a DataframePart whose payload is an IPC stream with one batch
+LZ4 = 2  #: `compression` of one LZ4 block without its size; recordings have it, clients from 0.29 on may send it
 _LZ4_BLOCK = pa.Codec("lz4_raw")
-MAX_PART = 1 << 31  #: bytes that one message may hold once they are decompressed
+MAX_PART = 1 << 31  #: most bytes that one message may hold after decompression
 
 
 def schema_message(schema: pa.Schema) -> Any:
@@ -35,8 +35,8 @@ def part(batch: pa.RecordBatch) -> Any:
 
 
 def rows_in(message: Any) -> Iterator[pa.RecordBatch]:
-    """Yields the batches of a DataframePart, or of an ArrowMsg of a recording. Raises InvalidInput for bytes that are
-    not rows."""
+    """Yields the batches of a DataframePart, or of a recording's ArrowMsg. Raises InvalidInput for bytes that are not
+    rows."""
     try:
         with pa.ipc.open_stream(payload_of(message)) as reader:
             for batch in reader:
@@ -47,8 +47,11 @@ def rows_in(message: Any) -> Iterator[pa.RecordBatch]:
 
 
 def payload_of(message: Any) -> bytes:
-    """Returns the IPC stream of a message, decompressed. Raises InvalidInput for one that is too large,
-    pa.ArrowException and OSError for bytes that cannot be decompressed."""
+    """Returns the decompressed IPC stream of a message.
+
+    Raises InvalidInput for more than `MAX_PART` bytes, and pa.ArrowException or OSError for bytes that cannot be
+    decompressed.
+    """
     if message.compression != LZ4:
         return bytes(message.payload)
     if message.uncompressed_size > MAX_PART:

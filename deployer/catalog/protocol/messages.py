@@ -1,7 +1,7 @@
-"""The message classes of Rerun's protocol, made from the facts in `rerun_cloud_v1alpha1.json` when they are imported.
+"""The message classes of Rerun's protocol. An import makes them from the data in `rerun_cloud_v1alpha1.json`.
 
-The source of the rules is protobuf's `descriptor.proto`: a proto3 `optional` field is a oneof of its own, which follows
-the real ones.
+The source of the rules is protobuf's `descriptor.proto`: each proto3 `optional` field has a oneof of its own, which
+comes after the real oneofs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 SERVICE = "rerun.cloud.v1alpha1.RerunCloudService"
 
 _CLOUD = "rerun.cloud.v1alpha1"
-_KNOWN = (any_pb2, duration_pb2, timestamp_pb2)  #: files of protobuf's own that fields refer to
+_KNOWN = (any_pb2, duration_pb2, timestamp_pb2)  #: protobuf's own files that fields refer to
 
 _FACTS: Mapping[str, Any] = json.loads(Path(__file__).with_name("rerun_cloud_v1alpha1.json").read_bytes())
 _PACKAGES: Mapping[str, Any] = _FACTS["packages"]
@@ -28,7 +28,7 @@ _PACKAGES: Mapping[str, Any] = _FACTS["packages"]
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A call of the service. `request` parses the bytes of one message of the caller."""
+    """A call of the service. `request` is the class of the caller's messages, which parses the bytes of one message."""
 
     name: str
     request: Any
@@ -52,7 +52,7 @@ def _file(package: str) -> FileDescriptorProto:
 
 
 def _add_message(described: DescriptorProto, facts: Mapping[str, Any]) -> set[str]:
-    """Adds the fields of a message; returns the files that their types are in."""
+    """Adds the fields of `facts` to the description of a message; returns the files that define the fields' types."""
     oneofs = list(facts.get("oneofs", ()))
     for name in oneofs:
         described.oneof_decl.add(name=name)
@@ -96,7 +96,7 @@ def _pool() -> DescriptorPool:
     for module in _KNOWN:
         pool.AddSerializedFile(module.DESCRIPTOR.serialized_pb)
     files = {file.name: file for file in map(_file, _PACKAGES)}
-    while files:  # each after those that it depends on
+    while files:  # adds each file after the files that it depends on
         ready = next(file for file in files.values() if not files.keys() & set(file.dependency))
         pool.AddSerializedFile(files.pop(ready.name).SerializeToString())
     return pool
@@ -110,7 +110,7 @@ def _classes(package: str) -> SimpleNamespace:
 
 _POOL = _pool()
 
-#: Each has the message classes of its package as attributes.
+#: A namespace for each package: its attributes are the message classes of the package.
 common: Any = _classes("rerun.common.v1alpha1")
 cloud: Any = _classes(_CLOUD)
 log_msg: Any = _classes("rerun.log_msg.v1alpha1")

@@ -1,5 +1,5 @@
-"""Recordings: files of Rerun (RRD, `RRF2`), read in place. Chunks are indexed by their bytes, and never decoded to be
-served.
+"""Recordings: files of Rerun (RRD, `RRF2`), read where they are. An index has the byte range of each chunk; chunks are
+served without being decoded.
 
 `deployer.catalog.datasets` and `deployer.cli` may import it.
 """

@@ -1,7 +1,7 @@
-"""The frames of a recording: a header, messages, and a footer that says where all chunks are.
+"""Reads the frames of a recording: a header, messages, and a footer with the byte ranges of all chunks.
 
-The layout is that of `RRF2` as rerun-sdk 0.28 writes it. Nothing that a file says of sizes and ranges is trusted: each
-is compared with what the file has.
+The layout is that of `RRF2` as rerun-sdk 0.28 writes it. Sizes and ranges in a file are not trusted: each is compared
+with the file's size.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ MAGIC = b"RRF2"
 HEADER = 12  #: bytes of the header: the magic number, the version, the options
 MESSAGE_HEADER = 16  #: bytes before each message: its kind and length
 
-END, CHUNK = 0, 2  #: kinds of messages; the payload of the end is the footer
+END, CHUNK = 0, 2  #: kinds of messages; the payload of an END message is the footer
 _KINDS = range(4)
 
 _MESSAGE = struct.Struct("<QQ")
-_STREAM_FOOTER = struct.Struct("<QQI4s4sI")  #: start, length and checksum of the footer; magic numbers; how many
-_SEED = 7850921  #: of the footer's checksum
-_TAIL = 65_536  #: bytes that are read from the end, which hold most footers
-_READ = 1 << 20  #: bytes that a scan reads at once
+_STREAM_FOOTER = struct.Struct("<QQI4s4sI")  #: start, length, checksum; magic numbers; number of footers
+_SEED = 7850921  #: the seed of the footer's checksum
+_TAIL = 65_536  #: bytes that are read at the end of a file; most footers fit in them
+_READ = 1 << 20  #: bytes of one read of a scan
 
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """The bytes of the footer, and where they begin: chunks lie before that."""
+    """The bytes of the footer, and the offset at which they begin. All chunks lie before that offset."""
 
     payload: bytes
     start: int
@@ -39,7 +39,7 @@ class Footer:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A message: `offset` and `length` are of its payload."""
+    """A message. `offset` and `length` are those of its payload, in bytes."""
 
     kind: int
     offset: int
@@ -60,10 +60,10 @@ def require_recording(source: ByteSource) -> None:
 
 
 def read_footer(source: ByteSource) -> Footer | None:
-    """Returns the footer at the end of the file; None where it has none, or one that does not fit its checksum.
+    """Returns the footer at the end of the file; None where the footer is missing or does not match its checksum.
 
-    A recording that was not closed has none. Files of several recordings after each other have one for each, and count
-    as without.
+    A recording that was not closed has no footer. A file of several concatenated recordings, which has a footer for
+    each, is treated as a file without a footer.
     """
     if source.size < HEADER + _STREAM_FOOTER.size:
         return None
@@ -83,9 +83,9 @@ def read_footer(source: ByteSource) -> Footer | None:
 
 
 def frames(source: ByteSource) -> Iterator[Frame]:
-    """Yields the messages from the first to the last, also of files after each other.
+    """Yields the messages from the first to the last, also those of a file of concatenated recordings.
 
-    Raises InvalidInput for a file that ends amid a message, and for what is not a message.
+    Raises InvalidInput for a file that ends within a message, and for bytes that are not a message.
     """
     place, buffer, buffer_start = HEADER, b"", 0
     while place < source.size:

@@ -1,6 +1,6 @@
-"""The manifest of a recording's footer: a batch with one row for each chunk, and the columns of the recording.
+"""Reads the manifest of a recording's footer (a batch with one row for each chunk) and the columns of the recording.
 
-Thousands of recordings have the same columns, so what is found of them once is kept, by the bytes that it was read of.
+Thousands of recordings have the same columns. Therefore decoded columns are cached by the bytes that encode them.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import pyarrow as pa
 from deployer.catalog.protocol.dataframes import rows_in, schema_in
 from deployer.catalog.protocol.messages import common
 
-_MARK = b"\xff\xff\xff\xff"  #: before each message of an IPC stream; then its length, as int32
-_PREFIX = 8
-_END = _MARK + bytes(4)  #: of an IPC stream
+_CONTINUATION = b"\xff\xff\xff\xff"  #: the bytes before each message of an IPC stream; its length, an int32, follows
+_PREFIX = 8  #: bytes before a message
+_END = _CONTINUATION + bytes(4)  #: the end of an IPC stream
 
 
 def manifest_in(message: Any) -> pa.RecordBatch:
     """Returns all rows of a manifest as one batch. Raises InvalidInput for bytes that are not rows.
 
-    Manifests that say the same of their columns share the schema, which compares to itself at once.
+    Manifests with the same columns share one schema object, which makes comparisons of their schemas fast.
     """
     payload = message.payload
     head = head_of(payload)
@@ -32,22 +32,23 @@ def manifest_in(message: Any) -> pa.RecordBatch:
             if schema is not None and (batch := batch_after(payload, head, schema)) is not None:
                 return batch
         except (pa.ArrowException, OSError):
-            pass  # what follows says what is wrong
+            pass  # the slower way below raises the error
     rows = pa.Table.from_batches(rows_in(message)).combine_chunks()
     [batch] = rows.to_batches() or [pa.RecordBatch.from_pylist([], rows.schema)]
     return batch
 
 
 def head_of(payload: bytes) -> int | None:
-    """Returns the length of the first message of an IPC stream, which is its schema; None for what is not one."""
+    """Returns the length of the first message of an IPC stream, which is its schema; None for bytes that are not an IPC
+    stream."""
     head = _PREFIX + int.from_bytes(payload[4:_PREFIX], "little")
-    return head if payload[:4] == _MARK and _PREFIX < head < len(payload) else None
+    return head if payload[:4] == _CONTINUATION and _PREFIX < head < len(payload) else None
 
 
 def batch_after(payload: bytes, head: int, schema: pa.Schema) -> pa.RecordBatch | None:
-    """Returns the batch of an IPC stream that follows its schema; None where it is not the only one.
+    """Returns the batch that follows the schema of an IPC stream; None where it is not the only batch.
 
-    Raises pa.ArrowException, OSError for bytes that are not rows.
+    `head` is the length of the schema's message. Raises pa.ArrowException or OSError for bytes that are not rows.
     """
     rest = pa.py_buffer(payload)[head:]
     message = pa.ipc.read_message(rest)
@@ -61,14 +62,16 @@ def batch_after(payload: bytes, head: int, schema: pa.Schema) -> pa.RecordBatch 
 
 @lru_cache(maxsize=64)
 def _schema_of(head: bytes) -> pa.Schema | None:
-    """Returns the schema of the first message of a stream; None where dictionaries follow it."""
+    """Returns the schema in the first message of a stream; None for a schema with dictionaries or nested columns."""
     schema = pa.ipc.read_schema(pa.py_buffer(head))
     return None if any(pa.types.is_dictionary(field.type) or field.type.num_fields for field in schema) else schema
 
 
 def columns_in(data: bytes, sha256: bytes) -> pa.Schema:
-    """Returns the columns (IPC) of a recording. Those that have the same hash and are equal, but for their order, are
-    one object. Raises InvalidInput for bytes that are not a schema."""
+    """Returns the columns of a recording from their IPC bytes. Raises InvalidInput for bytes that are not a schema.
+
+    Recordings share one schema object where their columns have the same hash and are equal apart from their order.
+    """
     found = schema_in(common.Schema(arrow_schema=data))
     known = _of_hash(sha256)
     if not known:
@@ -79,7 +82,8 @@ def columns_in(data: bytes, sha256: bytes) -> pa.Schema:
 
 @lru_cache(maxsize=256)
 def _of_hash(sha256: bytes) -> list[tuple[pa.Schema, dict[str, pa.Field]]]:
-    """Returns the columns that had a hash first, once there are any, and these by name."""
+    """Returns the cache for a hash: at first empty, later with the first columns that had the hash, and with these by
+    name."""
     return []
 
 
@@ -91,7 +95,7 @@ def _has_fields(schema: pa.Schema, by_name: Mapping[str, pa.Field]) -> bool:
 
 
 def fault_of_columns(schema: pa.Schema) -> str | None:
-    """Returns what is wrong with the columns of a manifest, in a sentence; None where nothing is."""
+    """Returns a sentence that states the fault of a manifest's columns; None for valid columns."""
     for field in schema:
         is_time = field.name.endswith((":start", ":end")) and b"rerun:index" in (field.metadata or {})
         kind = field.type

@@ -1,6 +1,7 @@
-"""The recordings of one file: their chunks with ranges of bytes, and their columns.
+"""Reads the recordings of one file: their chunks with byte ranges, and their columns.
 
-They come from the file's footer, whose manifest has one row for each chunk; where there is none, from its messages.
+The source is the manifest in the file's footer, which has one row for each chunk. In a file without a footer, the
+messages are read instead.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from deployer.catalog.recordings.source import ByteSource
 from deployer.errors import InvalidInput
 
 SHA256 = 32  #: bytes of a hash
-LARGEST = 1 << 62  #: bytes that the chunks of a recording may say that they have together
-RECORDING, BLUEPRINT = 1, 2  #: kinds of stores: a blueprint says how a viewer shows recordings
+LARGEST = 1 << 62  #: limit of the total size, in bytes, that a manifest states for the chunks of a recording
+RECORDING, BLUEPRINT = 1, 2  #: kinds of stores; a blueprint describes how a viewer shows recordings
 
-#: Columns of a chunk in a manifest, beside those of its timelines and components.
+#: The columns of a manifest that describe a chunk, without the columns of its timelines and components.
 _CHUNK_FIELDS = (
     pa.field("chunk_entity_path", pa.utf8()),
     pa.field("chunk_id", pa.binary(16)),
@@ -51,10 +52,10 @@ class TimelineRange:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """One recording of a file. `rows` has one row for each chunk, `size` is the uncompressed bytes of all chunks, and
-    `schema` has the columns of the recording.
+    """One recording of a file. `rows` has one row for each chunk, `size` is the number of uncompressed bytes of all
+    chunks, and `schema` has the columns of the recording.
 
-    Offsets and sizes in the rows are of the payload of messages (see `frames.Frame`), and lie within the file.
+    Offsets and sizes in the rows are those of the payloads of messages (see `frames.Frame`); they lie within the file.
     `schema_sha256` identifies the schema.
     """
 
@@ -79,7 +80,7 @@ class Recording:
 
     @property
     def entities(self) -> list[str]:
-        """The paths of the entities, in alphabetical order."""
+        """The paths of the recording's entities, in alphabetical order."""
         return sorted(set(self.manifest["chunk_entity_path"].to_pylist()))
 
     def timelines(self) -> Iterator[TimelineRange]:
@@ -95,7 +96,7 @@ class Recording:
 
 
 def read_recordings(source: ByteSource, kind: int = RECORDING) -> list[Recording]:
-    """Returns the recordings of a file, or its blueprints; stores of another kind are left out.
+    """Returns the stores of a file that have the kind `kind`: its recordings, or its blueprints.
 
     Raises InvalidInput for a file that is not a recording, is truncated or is damaged.
     """
@@ -120,7 +121,8 @@ def _of_footer(footer: Any, end: int, source: ByteSource, kind: int) -> Iterator
 
 
 def lacked_field(manifest: pa.RecordBatch) -> str | None:
-    """Returns the first column of a chunk that the manifest lacks, or has with another type or nulls; else None."""
+    """Returns the name of the first column of `_CHUNK_FIELDS` that the manifest lacks, or that has another type or
+    nulls; None where all columns are valid."""
     schema = manifest.schema
     for field in _CHUNK_FIELDS:
         found = schema.get_field_index(field.name)
@@ -130,18 +132,18 @@ def lacked_field(manifest: pa.RecordBatch) -> str | None:
 
 
 def _require_within(manifest: pa.RecordBatch, end: int, source: ByteSource) -> None:
-    """Raises InvalidInput for a manifest that lacks a column, and for chunks that are not before byte `end`."""
+    """Raises InvalidInput for a manifest that lacks a column, and for chunks that do not lie before byte `end`."""
     if (lacked := lacked_field(manifest)) is not None:
         raise _damaged(source, f"its footer lacks {lacked}")
     offsets, sizes = (manifest[name].to_pylist() for name in ("chunk_byte_offset", "chunk_byte_size"))
-    for first, size in zip(offsets, sizes, strict=True):  # most have few: an array would take longer to make
+    for first, size in zip(offsets, sizes, strict=True):  # most files have few chunks: arrays would be slower
         if not MESSAGE_HEADER <= first <= first + size <= end:
             raise _damaged(source, f"its footer names bytes {first:,} to {first + size:,}, which do not hold a chunk")
 
 
 @dataclass(frozen=True)
 class _Chunk:
-    """A chunk that a scan found. `rows` are decoded."""
+    """A chunk that a scan found. `rows` are its decoded rows."""
 
     offset: int
     length: int
@@ -158,12 +160,12 @@ class _Chunk:
 
     @property
     def indexes(self) -> list[pa.Field]:
-        """The fields of its timelines; a static chunk has none."""
+        """The fields of the chunk's timelines; a static chunk has no timelines."""
         return [field for field in self.rows.schema if (field.metadata or {}).get(b"rerun:kind") == b"index"]
 
     @cached_property
     def last(self) -> dict[tuple[str, str], int]:
-        """The last time of each timeline at which a component has a value."""
+        """The last time at which a component has a value, by timeline and component."""
         found = {}
         for at, field in enumerate(self.rows.schema):
             if (field.metadata or {}).get(b"rerun:kind") != b"data":
@@ -176,7 +178,7 @@ class _Chunk:
 
 
 def _scanned(source: ByteSource, kind: int) -> list[Recording]:
-    """Reads every chunk, and returns what footers would hold."""
+    """Reads all chunks of a file, and returns the recordings that a footer would describe."""
     found = dict[str, list[_Chunk]]()
     for frame in frames(source):
         if frame.kind != CHUNK:
@@ -225,7 +227,7 @@ def _bound(rows: pa.RecordBatch, timeline: str, side: str) -> int | None:
 
 
 def _schema(chunks: Sequence[_Chunk]) -> pa.Schema:
-    """Returns the columns of all chunks: the row id, then timelines, then components by their names."""
+    """Returns the columns of all chunks in this order: the row id, the timelines, and the components by name."""
     fields = dict[str, pa.Field]()
     for each in chunks:
         for field in each.rows.schema:
@@ -235,7 +237,7 @@ def _schema(chunks: Sequence[_Chunk]) -> pa.Schema:
 
 
 def _column(field: pa.Field, chunk: _Chunk) -> pa.Field:
-    """Returns the column of a recording that a field of a chunk is."""
+    """Returns the column of the recording that a field of a chunk belongs to."""
     metadata = {key: value for key, value in (field.metadata or {}).items() if key != b"rerun:is_sorted"}
     if metadata.get(b"rerun:kind") != b"data":
         return field.with_metadata(metadata)
@@ -250,7 +252,7 @@ def _column(field: pa.Field, chunk: _Chunk) -> pa.Field:
 
 
 def component_of(field: pa.Field) -> str:
-    """Returns the name of the component that a field of a chunk holds."""
+    """Returns the name of the component whose values a field of a chunk has."""
     return bytes((field.metadata or {}).get(b"rerun:component", field.name.encode())).decode()
 
 

@@ -1,4 +1,4 @@
-"""Rows of a batch that several recordings share: thousands of small batches would take longer to make and to join."""
+"""A range of rows in a batch that several recordings share, which is faster than thousands of small batches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True)
 class RowRange:
-    """`count` rows of a batch from `start` on."""
+    """A range of `count` rows of a batch, from row `start` on."""
 
     batch: pa.RecordBatch
     start: int
@@ -18,7 +18,7 @@ class RowRange:
 
     @staticmethod
     def of(batch: pa.RecordBatch) -> RowRange:
-        """Returns all rows of a batch."""
+        """Returns the range of all rows of a batch."""
         return RowRange(batch, 0, batch.num_rows)
 
     @property
@@ -28,7 +28,7 @@ class RowRange:
 
 
 def joined_ranges(ranges: Iterable[RowRange]) -> Iterator[RowRange]:
-    """Yields the same rows in the same order, in as few ranges as there can be."""
+    """Yields the same rows in the same order, in the smallest number of ranges."""
     last: RowRange | None = None
     for each in ranges:
         if last is None:

@@ -1,6 +1,6 @@
-"""Small recordings that are read together: thousands of them have the same columns, and are checked as one batch.
+"""Reads small recordings in groups: thousands of them have the same columns and are checked as one batch.
 
-A file that differs from most is left to `recording.read_recordings`, which says what is wrong with it.
+A file with an unusual form or a fault is left to `recording.read_recordings`, which reports the fault.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from deployer.catalog.recordings.row_range import RowRange
 from deployer.catalog.recordings.source import SmallFile, small_file
 from deployer.errors import DeployerError
 
-_LARGEST_CHUNK = 1 << 40  #: bytes of a chunk up to which sums of sizes are computed together
+_LARGEST_CHUNK = 1 << 40  #: limit of a chunk's size in bytes; the sum of smaller sizes cannot overflow
 
 
 @dataclass(frozen=True, slots=True)
 class SmallRecording:
-    """The one recording of a small file. It is checked as `read_recordings` checks it."""
+    """A small file and its only recording, which has passed the checks of `read_recordings`."""
 
     file: SmallFile
     recording: Recording
@@ -34,8 +34,8 @@ class SmallRecording:
 
 @dataclass(frozen=True, slots=True)
 class _Footed:
-    """A file with what its footer says, whose chunks are not checked yet: they lie before byte `end`. `columns` is the
-    first message of its manifest."""
+    """A file and the content of its footer, whose chunks are not checked yet. A valid chunk lies before byte `end`.
+    `columns` is the first message of the file's manifest."""
 
     file: SmallFile
     end: int
@@ -47,7 +47,7 @@ class _Footed:
 
 
 def read_small_files(urls: Sequence[str], kind: int) -> list[SmallRecording | None]:
-    """Returns the recording of each file, or the blueprint; None for files that are to be read by themselves."""
+    """Returns the only recording or blueprint (`kind`) of each file; None for a file that has to be read by itself."""
     files = [_footed(url, kind) for url in urls]
     alike = dict[bytes, list[int]]()
     for place, each in enumerate(files):
@@ -95,7 +95,8 @@ def _footed(url: str, kind: int) -> _Footed | None:
 
 
 def _checked(group: Sequence[_Footed]) -> Sequence[SmallRecording | None]:
-    """Returns the recordings of files whose manifests have the same columns; None for each that has a fault."""
+    """Returns the recordings of files whose manifests have the same columns; None for each file with a fault. Returns
+    None for all files where a check of the whole group fails."""
     none = [None] * len(group)
     counts = np.array([each.manifest.num_rows for each in group])
     if not counts.all() or fault_of_columns(group[0].manifest.schema) is not None:
@@ -124,7 +125,7 @@ def _checked(group: Sequence[_Footed]) -> Sequence[SmallRecording | None]:
 
 
 def _lie_within(block: pa.RecordBatch, ends: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Returns which chunks lie between the header of a file and byte `end`."""
+    """Returns, for each chunk, whether it lies between the header of its file and its byte of `ends`."""
     ends_of_chunks = ends.astype(np.uint64)
     first, size = (block[name].to_numpy() for name in ("chunk_byte_offset", "chunk_byte_size"))
     within: npt.NDArray[np.bool_] = (

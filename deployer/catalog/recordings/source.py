@@ -1,4 +1,4 @@
-"""The bytes of a recording: a file of this machine, or an object in S3."""
+"""Reads the bytes of a recording, which is a local file or an object in S3."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from deployer.platform.files.reading import open_regular
 from deployer.platform.storage.s3_objects import S3Objects
 
 _FILE = "file://"
-#: The URL of a file as `Path.as_uri` gives it, of a path without characters to be quoted: most are.
+#: The URL that `Path.as_uri` returns for a path without characters that need quoting; most URLs match.
 _PLAIN = re.compile(r"file://(?:/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)+")
-_SMALL = 1 << 16  #: bytes of a file from which it is read by ranges
+_SMALL = 1 << 16  #: bytes from which a file is read by ranges; smaller files are read at once
 
 
 class ByteSource(Protocol):
-    """Ranges of bytes. `tag` differs where the content does: the ETag of an object; the time in nanoseconds of a file's
-    last change."""
+    """A source of byte ranges. `tag` changes with the content: it is the ETag of an object, or the time of a file's
+    last change in nanoseconds."""
 
     @property
     def url(self) -> str: ...
@@ -35,7 +35,7 @@ class ByteSource(Protocol):
     def tag(self) -> str: ...
 
     def read(self, offset: int, length: int) -> bytes:
-        """Returns that many bytes; fewer only at the end."""
+        """Returns `length` bytes from `offset` on; fewer only at the end of the source."""
         ...
 
 
@@ -44,8 +44,8 @@ class _File:
     url: str
     size: int
     tag: str
-    number: int  #: of the open file
-    content: bytes | None = None  #: of a small file, which is read once
+    number: int  #: the file descriptor
+    content: bytes | None = None  #: the content of a small file, which is read once
 
     def read(self, offset: int, length: int) -> bytes:
         if self.content is not None:
@@ -55,7 +55,7 @@ class _File:
 
 @dataclass(frozen=True, slots=True)
 class SmallFile:
-    """A file of which all bytes were read."""
+    """A file whose whole content is in memory."""
 
     url: str
     size: int
@@ -80,12 +80,12 @@ class _Object:
 
 
 class ChangedObject(Exception):
-    """An object has another tag than expected. The caller knows when it was registered, and reports it."""
+    """The error for an object whose tag differs from the expected one. The caller reports it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _KnownObject:
-    """An object whose size and tag are known, and are compared by each read."""
+    """An object with a known size and tag. Each read compares the tag."""
 
     url: str
     size: int
@@ -94,7 +94,8 @@ class _KnownObject:
     key: str
 
     def read(self, offset: int, length: int) -> bytes:
-        """Raises ChangedObject where the object has another tag, Missing where it is gone."""
+        """Returns the bytes, as `ByteSource.read` does. Raises ChangedObject where the object has another tag, and
+        Missing where it is gone."""
         end = min(offset + length, self.size)
         if end <= offset:
             return b""
@@ -106,8 +107,8 @@ class _KnownObject:
 
 @contextmanager
 def open_known(url: str, size: int, tag: str) -> Iterator[ByteSource]:
-    """Opens a source as `open_source` does. An object in S3 is not asked for its size and tag: each read compares the
-    tag. A file is opened as it is now."""
+    """Opens a source as `open_source` does, but requests no size and tag of an object in S3: each read compares its
+    tag. The caller compares the size and tag of a file."""
     parsed = urlsplit(url)
     if parsed.scheme == "s3":
         yield _KnownObject(url, size, tag, S3Objects(f"s3://{parsed.netloc}"), parsed.path.lstrip("/"))
@@ -130,8 +131,8 @@ def url_of(source: str) -> str:
 
 
 def small_file(url: str) -> SmallFile | None:
-    """Returns a small file with its content; None for what is large, is not a file of this machine, or was written to
-    meanwhile. Raises NotFound, InvalidInput."""
+    """Returns a small file with its content; None for a large file, an object in S3, or a file that changed during the
+    read. Raises NotFound for a missing file, and InvalidInput for a path that is not a readable file."""
     if not _PLAIN.fullmatch(url):
         if urlsplit(url).scheme:
             return None
@@ -149,9 +150,10 @@ def small_file(url: str) -> SmallFile | None:
 
 @contextmanager
 def open_source(url: str) -> Iterator[ByteSource]:
-    """Opens a path, a `file://` URL or `s3://bucket/key` for the time of a block.
+    """Opens a path, a `file://` URL or `s3://bucket/key` for the duration of a `with` block.
 
-    Raises NotFound where there is nothing, InvalidInput for another kind of URL and for what is not a file.
+    Raises NotFound where nothing exists there, and InvalidInput for another kind of URL and for a path that is not a
+    file.
     """
     if _PLAIN.fullmatch(url):
         with _opened_file(url.removeprefix(_FILE), url) as found:

@@ -1,4 +1,4 @@
-"""The server of the catalog: the calls of Rerun's service, and the port that clients connect to.
+"""The catalog server: the calls of Rerun's service, and the port that clients connect to.
 
 `deployer.cli` may import it.
 """

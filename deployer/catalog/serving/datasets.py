@@ -1,4 +1,4 @@
-"""The calls of `rerun.cloud.v1alpha1.RerunCloudService` for datasets of recordings, as values of the protocol."""
+"""Answers the calls of `rerun.cloud.v1alpha1.RerunCloudService` about datasets of recordings."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from deployer.catalog.table_services import run_services
 from deployer.errors import InvalidInput
 from deployer.state.store import StateStore
 
-ENTRY_NAME = "x-rerun-entry-name-bin"  #: the header that names the dataset of a call where no id does
+ENTRY_NAME = "x-rerun-entry-name-bin"  #: the header with the dataset's name, for calls without its id
 CLIENT = "x-rerun-client-version"
 _LOG = logging.getLogger("deployer.catalog")
-_FIRST_STATIC = -(2**63)  #: the time of a query that wants static values alone
-_STATUS_SINCE = 30  #: the minor release of clients that want the status of registrations
-_PIECE = 1 << 20  #: bytes of an answer from which it is sent, while they are in the processor's cache
-_ROWS = 100_000  #: of an answer that are sent at once
+_FIRST_STATIC = -(2**63)  #: the time of a query for only static values
+_STATUS_SINCE = 30  #: the first minor release of clients that expect the status of registrations
+_PIECE = 1 << 20  #: bytes from which a part of an answer is sent, while it is still in the processor's cache
+_ROWS = 100_000  #: most rows of one message of an answer
 
 _REGISTERED = pa.schema(
     [
@@ -68,7 +68,7 @@ Headers = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class DatasetService:
-    """Answers the calls. Safe for threads."""
+    """The calls about datasets. Safe for threads."""
 
     datasets: Datasets
     indexes: Indexes
@@ -78,7 +78,7 @@ class DatasetService:
         return DatasetService(Datasets(store, root), Indexes(root))
 
     def calls(self) -> Mapping[str, Call]:
-        """Returns the calls that this service answers, by the names of the protocol."""
+        """Returns the calls that this service answers, by their names in the protocol."""
         return {
             "CreateDatasetEntry": self.create_dataset_entry,
             "ReadDatasetEntry": self.read_dataset_entry,
@@ -137,7 +137,7 @@ class DatasetService:
         return cloud.QueryTasksResponse(data=self._tasks(request))
 
     def query_tasks_on_completion(self, request: Any, headers: Headers) -> Iterator[Any]:
-        """Answers at once: a registration is done when it is answered."""
+        """Answers at once, because a registration is complete when its call returns."""
         yield cloud.QueryTasksOnCompletionResponse(data=self._tasks(request))
 
     def get_dataset_schema(self, request: Any, headers: Headers) -> Any:
@@ -171,7 +171,7 @@ class DatasetService:
                 yield cloud.QueryDatasetResponse(data=part(batch))
 
     def fetch_chunks(self, request: Any, headers: Headers) -> Iterator[bytes]:
-        """Yields answers made of the stored messages, which are not decoded: each is a field of the answer."""
+        """Yields serialized answers. Each stored message becomes a field of an answer without being decoded."""
         keys = [key for info in request.chunk_infos for key in _keys(info)]
         pieces, size = list[bytes | memoryview](), 0
         for messages in fetching.chunks(self.datasets, self.indexes, keys):
@@ -184,7 +184,7 @@ class DatasetService:
         yield b"".join(pieces)
 
     def do_maintenance(self, request: Any, headers: Headers) -> Any:
-        """Returns what was done, a sentence each."""
+        """Does the requested maintenance; the answer has a sentence for each thing that was done."""
         wanted = Maintenance(
             compact=request.compact_fragments,
             optimize_indexes=request.optimize_indexes,
@@ -197,7 +197,7 @@ class DatasetService:
         return cloud.DoMaintenanceResponse(report="\n".join(done))
 
     def do_global_maintenance(self, request: Any, headers: Headers) -> Any:
-        """Compacts the tables of all datasets, keeps up their indexes, and removes what killed processes left; then
+        """Compacts the tables of all datasets, updates their indexes, and removes leftovers of killed processes; then
         runs the services COMPACT and CLEAN of the instance's tables."""
         for name, done in maintain_all(self.datasets, self._searches):
             _LOG.info("%s: %s", name, done)
@@ -210,7 +210,8 @@ class DatasetService:
         return Searches(self.datasets, self.indexes)
 
     def record(self, headers: Headers) -> DatasetRecord:
-        """Returns the dataset of a call. Raises InvalidInput where no header names one, NotFound."""
+        """Returns the dataset that the headers of a call name. Raises InvalidInput where no header names a dataset, and
+        NotFound for an unknown dataset."""
         if entry_id := headers.get(ENTRY_ID):
             if not re.fullmatch("[0-9a-fA-F]{32}", entry_id):
                 raise InvalidInput(f"the header {ENTRY_ID} is not an entry id", remedy="send 32 hex digits")
@@ -248,7 +249,8 @@ class DatasetService:
 
 
 def _query(request: Any) -> ChunkQuery:
-    """Returns what a call asks for. Raises InvalidInput for what contradicts itself, Unsupported for chunk ids."""
+    """Returns the query of a request. Raises InvalidInput for a contradictory request, and Unsupported for a request
+    with chunk ids."""
     if request.chunk_ids:
         raise Unsupported("query_dataset: querying specific chunk ids is not implemented")
     entities = [each.path for each in request.entity_paths]
@@ -274,7 +276,7 @@ def _query(request: Any) -> ChunkQuery:
 
 
 def _time(timestamp: Any) -> dt.datetime:
-    """Returns a moment. Raises InvalidInput for one that is not of this calendar."""
+    """Returns the time of a timestamp. Raises InvalidInput for a timestamp outside of the range of `datetime`."""
     try:
         return dt.datetime.fromtimestamp(timestamp.seconds, dt.UTC)
     except (OverflowError, ValueError, OSError):

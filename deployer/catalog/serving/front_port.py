@@ -1,9 +1,10 @@
 """The port that clients connect to.
 
-Rerun's client first asks for `GET /version` by HTTP/1.1, and then calls by HTTP/2 on the same port. gRPC's server knows
-HTTP/2 alone, so this one has the port: it answers the first, and passes the bytes of the second on to the socket of
-gRPC, which only this user can open. On loopback, it serves processes of its own user. Connections are limited in number
-and end with clients that are gone or take nothing, since each has two threads.
+Rerun's client first sends `GET /version` over HTTP/1.1, and then makes calls over HTTP/2 on the same port. The gRPC
+server accepts only HTTP/2. Therefore this module listens on the port: it answers the HTTP/1.1 request, and copies the
+bytes of HTTP/2 connections to the gRPC socket, which only this user can open. On loopback, it serves only processes of
+its own user. Each connection takes two threads; therefore the number of connections is limited, and a connection ends
+when its client is gone or does not read.
 """
 
 from __future__ import annotations
@@ -23,24 +24,24 @@ from urllib.parse import unquote
 
 from deployer.platform.system.connections import IS_USER_KNOWN, connection_user
 
-_HTTP_2 = b"PRI"  #: how a connection of HTTP/2 begins (RFC 9113, 3.4)
-_PIECE = 1 << 18  #: bytes that are passed on at once
-_PATIENCE = 30.0  #: seconds for the first bytes of a connection, for a request of HTTP/1.1, and for the end of threads
-_SENDING = 600  #: seconds in which a client has to take some of the bytes that are sent to it
-_CONNECTIONS = 256  #: that may be open at once; more are closed
-_SILENT = 60  #: seconds after which a silent client is asked whether it is there, and between such questions
-_PAUSE = 0.1  #: seconds until connections are accepted again
-#: Errors of `accept` that pass: the connection ended, or there are too many open files or too little memory.
-_PASSING = frozenset({errno.ECONNABORTED, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EPROTO})
-_MAX_HEAD = 8192  #: bytes of a request of HTTP/1.1
+_HTTP_2 = b"PRI"  #: the first bytes of an HTTP/2 connection (RFC 9113, 3.4)
+_PIECE = 1 << 18  #: most bytes that are copied at once
+_PATIENCE = 30.0  #: seconds for a connection's first bytes, for an HTTP/1.1 request, and for the end of threads
+_SENDING = 600  #: seconds within which a client must read some of the bytes that are sent to it
+_CONNECTIONS = 256  #: most open connections; further connections are closed at once
+_SILENT = 60  #: seconds of silence before the first TCP keepalive probe, and between probes
+_PAUSE = 0.1  #: seconds before `accept` is called again after a temporary error
+#: Temporary errors of `accept`: the connection ended, or there are too many open files or too little memory.
+_TEMPORARY = frozenset({errno.ECONNABORTED, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EPROTO})
+_MAX_HEAD = 8192  #: most bytes of an HTTP/1.1 request
 _NO_BODY = b"Connection: close\r\nContent-Length: 0\r\n\r\n"
 
 
 class LiveConnections:
-    """The connections whose clients are there, by the paths of the sockets that gRPC knows them by.
+    """The connections whose clients are still connected, by the path of the socket that gRPC sees as the peer.
 
-    gRPC may report the end of a connection as the end of a stream of requests, and only later that it was broken off. A
-    connection does not exist in the lake any more before gRPC can see its end.
+    When a connection breaks, gRPC may first report a normal end of a stream of requests, and only later the break. This
+    class drops a connection before gRPC can see its end, so that a call can check whether its client was still there.
     """
 
     def __init__(self) -> None:
@@ -49,7 +50,8 @@ class LiveConnections:
 
     @contextmanager
     def connected(self, inner: str) -> Iterator[tuple[socket.socket, Callable[[], None]]]:
-        """Yields a socket that is connected to gRPC's, and what ends its connection's life."""
+        """Yields a socket that is connected to the gRPC socket at path `inner`, and a function that marks the
+        connection as ended."""
         path = f"{inner}.{next(self._numbers)}"
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
             try:
@@ -62,15 +64,15 @@ class LiveConnections:
                 Path(path).unlink(missing_ok=True)
 
     def has(self, peer: str) -> bool:
-        """Returns whether a client is there, by what gRPC says of its connection: `unix:PATH`."""
+        """Returns whether a client is still connected. `peer` is gRPC's name of its connection, `unix:PATH`."""
         return unquote(peer).removeprefix("unix:") in self._paths
 
 
 @contextmanager
 def front_port(host: str, port: int, inner: str, connections: LiveConnections) -> Iterator[int]:
-    """Listens at `host` and `port` (0: any that is free) for the time of a block; yields the port.
+    """Listens at `host` and `port` (0: any free port) for the duration of a `with` block; yields the port.
 
-    `inner` is the path of gRPC's socket. Raises OSError where it cannot listen.
+    `inner` is the path of the gRPC socket. Raises OSError where it cannot listen at that address.
     """
     listening = socket.create_server((host, port), backlog=128)
     only_user = listening.getsockname()[0] == "127.0.0.1" and IS_USER_KNOWN
@@ -99,7 +101,7 @@ def _accept(listening: socket.socket, free: threading.BoundedSemaphore, serve: C
         try:
             client, _ = listening.accept()
         except OSError as failure:
-            if failure.errno not in _PASSING:  # it was closed
+            if failure.errno not in _TEMPORARY:  # the listening socket was closed
                 return
             time.sleep(_PAUSE)
             continue
@@ -130,16 +132,16 @@ def _serve(client: socket.socket, inner: str, only_user: bool, connections: Live
 
 
 def _end_with_client(client: socket.socket) -> None:
-    """Has the connection end when the client is gone without a word, or takes nothing for `_SENDING` seconds."""
+    """Sets the options that end the connection when the client disappears, or reads nothing for `_SENDING` seconds."""
     client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", _SENDING, 0))
     client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option in ("TCP_KEEPIDLE", "TCP_KEEPINTVL"):  # where the system has them
+    for option in ("TCP_KEEPIDLE", "TCP_KEEPINTVL"):  # not all systems have these options
         if hasattr(socket, option):
             client.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), _SILENT)
 
 
 def _first_bytes(client: socket.socket) -> bytes:
-    """Returns the first three bytes, which stay to be read; fewer where there are no more."""
+    """Returns the first three bytes without consuming them; fewer where the client sends no more."""
     return client.recv(len(_HTTP_2), socket.MSG_PEEK | socket.MSG_WAITALL)
 
 
@@ -149,7 +151,7 @@ def _is_of_this_user(client: socket.socket) -> bool:
 
 
 def _answer(client: socket.socket) -> bytes:
-    """Returns the answer to a request of HTTP/1.1."""
+    """Reads an HTTP/1.1 request and returns the answer."""
     request = b""
     ends = time.monotonic() + _PATIENCE
     while b"\r\n\r\n" not in request and len(request) < _MAX_HEAD:
@@ -164,8 +166,11 @@ def _answer(client: socket.socket) -> bytes:
 
 
 def _pass_on_both(client: socket.socket, server: socket.socket, end: Callable[[], None]) -> None:
-    """Copies both directions until both are closed; calls `end` when the client's is. Where gRPC closes its own, or the
-    client takes nothing, nothing more can be answered: the client's is closed too."""
+    """Copies bytes in both directions until both are closed. Calls `end` when the client closes its direction.
+
+    Where gRPC closes its direction or the client does not read, no more answers can be sent. Then the client's
+    direction is closed too.
+    """
 
     def pass_back() -> None:
         _pass_on(server, client)
@@ -179,7 +184,8 @@ def _pass_on_both(client: socket.socket, server: socket.socket, end: Callable[[]
 
 
 def _pass_on(source: socket.socket, target: socket.socket, end: Callable[[], None] = lambda: None) -> None:
-    """Copies bytes until either end is closed, calls `end`, and then closes that direction of the other."""
+    """Copies bytes from `source` to `target` until one of them is closed; then calls `end` and closes the target for
+    writing."""
     piece = bytearray(_PIECE)
     view = memoryview(piece)
     with contextlib.suppress(OSError):

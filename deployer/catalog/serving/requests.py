@@ -1,4 +1,4 @@
-"""The requests of a stream, as long as its caller sends them."""
+"""Reads the requests of a stream, and ends the call where its caller stops sending."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from deployer.errors import DeployerError
 
 
 class IdleStream(DeployerError):
-    """A caller sent neither more requests of its stream nor the end of it."""
+    """The error for a caller that sends neither more requests of its stream nor the end of the stream."""
 
     kind = "IdleStream"
 
 
 class _End:
-    """The end of a stream."""
+    """A marker for the end of a stream."""
 
 
 def received(requests: Iterator[Any], patience: float) -> Iterator[Any]:
-    """Yields the requests as they come. Raises IdleStream where none comes for `patience` seconds, which ends the call
-    and releases its thread; and what the stream raises.
+    """Yields the requests when they arrive. Raises the errors of the stream.
 
-    A thread waits for the requests. It ends with the call: gRPC then ends the stream.
+    Raises IdleStream where no request arrives for `patience` seconds; this ends the call and releases its thread.
+    Another thread waits for the requests. It ends after the call, because gRPC then ends the stream.
     """
     found: queue.Queue[Any] = queue.Queue(maxsize=1)
     over = threading.Event()

@@ -1,4 +1,4 @@
-"""The calls of `rerun.cloud.v1alpha1.RerunCloudService` for search in datasets, as values of the protocol."""
+"""Answers the calls of `rerun.cloud.v1alpha1.RerunCloudService` about search in datasets."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ Headers = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class SearchService:
-    """Answers the calls. `record` returns the dataset that headers name. Safe for threads."""
+    """The calls about search. `record` returns the dataset that the headers of a call name. Safe for threads."""
 
     searches: Searches
     record: Callable[[Headers], DatasetRecord]
 
     def calls(self) -> Mapping[str, Call]:
-        """Returns the calls that this service answers, by the names of the protocol."""
+        """Returns the calls that this service answers, by their names in the protocol."""
         return {
             "CreateIndex": self.create_index,
             "ListIndexes": self.list_indexes,
@@ -60,7 +60,7 @@ class SearchService:
         return cloud.CreateIndexResponse(index=config, statistics_json=_statistics(made))
 
     def list_indexes(self, request: Any, headers: Headers) -> Any:
-        """Returns the indexes, with statistics for each: the client shows only those that have some."""
+        """Returns the indexes and statistics for each. The client shows only indexes that have statistics."""
         found = self.record(headers).searches
         return cloud.ListIndexesResponse(indexes=map(_config, found), statistics_json=map(_statistics, found))
 
@@ -72,7 +72,7 @@ class SearchService:
         return cloud.DeleteIndexesResponse(indexes=map(_config, gone))
 
     def search_dataset(self, request: Any, headers: Headers) -> Iterator[Any]:
-        """Yields the instances that were found. With a limit of 0, which asks for the columns, one batch without
+        """Yields the instances that were found. A limit of 0 requests only the columns: the answer is one batch without
         rows."""
         record, column, scan = self.record(headers), request.column, request.scan_parameters
         entity, component = column.entity_path.path, column.component.component
@@ -97,7 +97,8 @@ class SearchService:
 
 
 def _index(properties: Any) -> TextIndex | VectorIndex:
-    """Returns the index of a request. Raises InvalidInput for settings that do not exist, Unsupported."""
+    """Returns the index that a request describes. Raises InvalidInput for unknown settings, and Unsupported for another
+    kind of index."""
     match properties.WhichOneof("props"):
         case "inverted":
             tokenizer = properties.inverted.base_tokenizer or "simple"
@@ -130,7 +131,7 @@ def _statistics(search: SearchIndex) -> bytes:
 
 
 def _values(query: Any) -> pa.Array:
-    """Returns the only column of a query."""
+    """Returns the only column of a query. Raises InvalidInput for a query that is not one column with rows."""
     batches = list(rows_in(query))
     if len(batches) != 1 or batches[0].num_columns != 1 or not batches[0].num_rows:
         raise InvalidInput("the query is not one column", remedy="send one text, or one vector")

@@ -1,4 +1,5 @@
-"""The server: gRPC on a socket of this user, its calls and their errors, and the port for clients in front of it."""
+"""The catalog server: the gRPC server on a socket of this user, its calls and their errors, and the port for
+clients."""
 
 from __future__ import annotations
 
@@ -29,12 +30,12 @@ from deployer.errors import Conflict, DeployerError, InvalidInput, NotFound, Ref
 from deployer.platform.files.temporary import temporary_folder
 from deployer.state.store import StateStore
 
-THREADS = 64  #: calls that are answered at a time: one client reads with up to 12
-_WAITING = 1024  #: calls that are answered or wait for it; more are refused
-_LONGEST = 1 << 30  #: bytes of a message of a client
+THREADS = 64  #: calls that are answered at the same time; one client makes up to 12
+_WAITING = 1024  #: most calls that are answered or wait; further calls are refused
+_LONGEST = 1 << 30  #: most bytes of a client's message
 _LOG = logging.getLogger("deployer.catalog")
 
-#: The codes by which the client chooses the class of its error.
+#: The gRPC code of each kind of error. The client chooses the class of its exception by the code.
 _CODES: tuple[tuple[type[Exception], grpc.StatusCode], ...] = (
     (NotFound, grpc.StatusCode.NOT_FOUND),
     (NameTaken, grpc.StatusCode.ALREADY_EXISTS),
@@ -47,15 +48,16 @@ _CODES: tuple[tuple[type[Exception], grpc.StatusCode], ...] = (
     (Unsupported, grpc.StatusCode.UNIMPLEMENTED),
     (UnsupportedClient, grpc.StatusCode.FAILED_PRECONDITION),
 )
-#: Seconds in which the next request of a stream has to come, an answer has to be taken, and an idle connection is kept.
+#: Seconds within which the next request of a stream must arrive and an answer must be read; also the seconds for which
+#: an idle connection is kept.
 PATIENCE = 600.0
-_GRACE = 0.01  #: seconds in which a cancelled call is known to be so after its stream ended
-_FOR_ALL = "Version"  #: the call that clients of every release may make
+_GRACE = 0.01  #: seconds after the end of a stream within which gRPC reports that its call was cancelled
+_FOR_ALL = "Version"  #: the call that clients of all releases may make
 
 
 @contextmanager
 def served(store: StateStore, root: str, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
-    """Serves the catalog of the instance at `root` for the time of a block; yields the URL that clients connect to.
+    """Serves the catalog of the instance at `root` for the duration of a `with` block; yields the URL for clients.
 
     Raises InvalidInput where it cannot listen at that address.
     """
@@ -84,11 +86,11 @@ def served(store: StateStore, root: str, host: str = "127.0.0.1", port: int = 0)
 
 
 def _load() -> None:
-    """Imports what the first calls need, which takes a second: while the first client connects."""
+    """Imports the modules that the first calls need. This takes a second, and runs while the first client connects."""
     import pyarrow as pa
 
     load_lance()
-    pa.array([0]).to_numpy()  # arrow imports pandas for this, where it is installed
+    pa.array([0]).to_numpy()  # makes arrow import pandas, if it is installed
 
 
 @contextmanager
@@ -139,7 +141,7 @@ def _handler(method: Method, call: Call, connections: LiveConnections, readers: 
 
 @dataclass(frozen=True, slots=True)
 class _Malformed:
-    """Bytes of a caller that are not a message, and why."""
+    """A request whose bytes are not a valid message. `why` is the reason."""
 
     why: str
 
@@ -155,7 +157,8 @@ def _parser(method: Method) -> Callable[[bytes], Any]:
 
 
 def _checked(method: Method, call: Call) -> Call:
-    """Returns the call, which raises InvalidInput for malformed requests, and UnsupportedClient."""
+    """Returns the call with checks: it raises InvalidInput for malformed requests, and UnsupportedClient for clients of
+    other releases."""
 
     def well_formed(request: Any) -> Any:
         if isinstance(request, _Malformed):
@@ -171,8 +174,8 @@ def _checked(method: Method, call: Call) -> Call:
 
 
 def _whole(requests: Iterator[Any], context: Any, connections: LiveConnections) -> Iterator[Any]:
-    """Yields the requests of a stream. Raises InvalidInput where the caller went away before its end, which gRPC may
-    report as an end."""
+    """Yields the requests of a stream. Raises InvalidInput where the caller disconnected before the end of the stream;
+    gRPC may report this as a normal end."""
     yield from received(requests, PATIENCE)
     time.sleep(_GRACE)
     if not (connections.has(context.peer()) and context.is_active()):
@@ -183,7 +186,7 @@ def _single(call: Call, connections: LiveConnections | None) -> Callable[[Any, A
     def answered(request: Any, context: Any) -> Any:
         try:
             return call(request if connections is None else _whole(request, context, connections), _headers(context))
-        except BaseException as failure:  # a panic of Lance's is not an Exception, and would leave the caller waiting
+        except BaseException as failure:  # a panic of Lance is not an Exception; without an abort the caller would wait
             _abort(context, failure)
 
     return answered
@@ -193,7 +196,7 @@ def _stream(call: Call, readers: SlowReaders) -> Callable[[Any, Any], Iterator[A
     def answered(request: Any, context: Any) -> Iterator[Any]:
         try:
             yield from readers.taken(call(request, _headers(context)), context)
-        except GeneratorExit:  # the caller went away
+        except GeneratorExit:  # the caller disconnected
             raise
         except BaseException as failure:
             _abort(context, failure)
@@ -202,24 +205,24 @@ def _stream(call: Call, readers: SlowReaders) -> Callable[[Any, Any], Iterator[A
 
 
 def _headers(context: Any) -> dict[str, str]:
-    """Returns the headers of the caller; those that end in `-bin` have the bytes of a text."""
+    """Returns the headers of the caller. Headers that end in `-bin` have bytes, which are decoded as UTF-8."""
     sent = context.invocation_metadata() or ()
     return {key: value if isinstance(value, str) else value.decode(errors="replace") for key, value in sent}
 
 
 def _serialized(message: Any) -> bytes:
-    """Returns the bytes of an answer, which a call may have made already."""
+    """Returns the bytes of an answer; an answer that is already serialized is returned unchanged."""
     return message if isinstance(message, bytes) else bytes(message.SerializeToString())
 
 
 def _abort(context: Any, failure: BaseException) -> None:
-    """Ends the call with the code of the failure. What is not an error of ours is logged, and hidden from the
-    client."""
+    """Ends the call with the code of the failure. An error that is not deployer's own is logged, and its message is not
+    sent to the client."""
     for kind, code in _CODES:
         if isinstance(failure, kind):
             context.abort(code, str(failure))
     if isinstance(failure, DeployerError):
         context.abort(grpc.StatusCode.INTERNAL, str(failure))
-    if context.is_active():  # else the caller went away
+    if context.is_active():  # otherwise the caller disconnected
         _LOG.error("a call failed", exc_info=failure)
     context.abort(grpc.StatusCode.INTERNAL, f"the server failed: {type(failure).__name__}; its log says more")

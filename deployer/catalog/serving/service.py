@@ -1,4 +1,4 @@
-"""The calls of `rerun.cloud.v1alpha1.RerunCloudService` for entries and tables, as values of the protocol."""
+"""Answers the calls of `rerun.cloud.v1alpha1.RerunCloudService` about entries and tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from deployer.catalog.protocol.messages import cloud, common, enum_value
 from deployer.errors import InvalidInput, NotFound
 from deployer.tables.ingest.request import Mode
 
-#: A call: from the request, or the stream of requests, and the headers of the caller.
+#: A function that answers a call. It gets the request, or the stream of requests, and the caller's headers.
 Call = Callable[[Any, Mapping[str, str]], Any]
 
 _VIEWS = {enum_value("EntryKind", f"ENTRY_KIND_{kind}_VIEW") for kind in ("DATASET", "TABLE")}
@@ -34,12 +34,12 @@ _ENTRY_ID = re.compile(r"[0-9A-Fa-f]{32}")
 
 @dataclass(frozen=True, slots=True)
 class CatalogService:
-    """Answers the calls. Safe for threads."""
+    """The calls about entries and tables. Safe for threads."""
 
     entries: Entries
 
     def calls(self) -> Mapping[str, Call]:
-        """Returns the calls that this service answers, by the names of the protocol."""
+        """Returns the calls that this service answers, by their names in the protocol."""
         return {
             "Version": self.version,
             "FindEntries": self.find_entries,
@@ -59,7 +59,8 @@ class CatalogService:
         return answer
 
     def find_entries(self, request: Any, headers: Mapping[str, str]) -> Any:
-        """Returns the entries that fit the filter. With a kind, an id or name that does not exist is an error."""
+        """Returns the entries that match the filter. Raises NotFound for an unknown id or name if the filter has a kind
+        too."""
         wanted = request.filter
         found = list(self.entries.all())
         if wanted.HasField("entry_kind"):
@@ -85,8 +86,8 @@ class CatalogService:
         return cloud.ReadTableEntryResponse(table=_table_entry(self._table(id_in(request.id))))
 
     def create_table_entry(self, request: Any, headers: Mapping[str, str]) -> Any:
-        """Creates a table at the URL of the request, whose data is never deleted here; without one (clients from 0.29
-        on), a table of the instance."""
+        """Creates a table at the URL of the request; the server never deletes its data. Without a URL (clients from
+        0.29 on), it creates a table of the instance."""
         schema = schema_in(request.schema)
         if request.HasField("provider_details"):
             entry = self.entries.create(request.name, schema, _url_in(request.provider_details))
@@ -134,7 +135,7 @@ class CatalogService:
         return cloud.WriteTableResponse()
 
     def _table(self, entry_id: bytes) -> CatalogEntry:
-        """Returns the entry of a table. Raises NotFound, also for a dataset."""
+        """Returns the entry of a table. Raises NotFound for an unknown id, and for the id of a dataset."""
         entry = self.entries.by_id(entry_id)
         if entry.dataset is not None:
             raise NotFound(f"Entry id '{entry_id.hex()}' not found", remedy="it is a dataset, and not a table")
@@ -142,7 +143,7 @@ class CatalogService:
 
 
 class Unsupported(Exception):
-    """A call that this server does not answer."""
+    """The error for a call that this server does not answer."""
 
 
 def _rows_of(requests: Iterator[Any]) -> Iterator[pa.RecordBatch]:
@@ -155,7 +156,7 @@ def _rows_of(requests: Iterator[Any]) -> Iterator[pa.RecordBatch]:
 
 
 def _url_in(details: Any) -> str:
-    """Returns the URL of a Lance table. Raises InvalidInput for the details of any other provider."""
+    """Returns the URL of a Lance table from a provider's details. Raises InvalidInput for another provider."""
     if details.type_url.rpartition("/")[2] != cloud.LanceTable.DESCRIPTOR.full_name:
         raise InvalidInput(
             f"{details.type_url or 'no provider'} is not the provider of a Lance table",

@@ -1,4 +1,4 @@
-"""The end of calls whose callers do not take the answers: each keeps one of the threads that answer."""
+"""Ends calls whose callers do not read the answers, because each such call occupies one of the server's threads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LOG = logging.getLogger("deployer.catalog")
 
 
 class SlowReaders:
-    """Knows which calls wait for their callers, and ends those that wait for more than `patience` seconds."""
+    """The calls that wait for their callers. A call that waits for more than `patience` seconds is ended."""
 
     def __init__(self, patience: float) -> None:
         self._patience = patience
@@ -23,7 +23,7 @@ class SlowReaders:
         self._over = threading.Event()
 
     def taken(self, answers: Iterator[Any], context: Any) -> Iterator[Any]:
-        """Yields the answers of a call. While its caller takes one, the call may be ended."""
+        """Yields the answers of a call. The call may be ended while its caller reads an answer."""
         number = next(self._numbers)
         try:
             for answer in answers:
@@ -37,7 +37,7 @@ class SlowReaders:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Ends slow calls for the time of a block."""
+        """Ends slow calls for the duration of a `with` block."""
         thread = threading.Thread(target=self._watch, name="slow-readers", daemon=True)
         thread.start()
         try:

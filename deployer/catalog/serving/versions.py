@@ -1,4 +1,4 @@
-"""The releases of Rerun's client that are served: by the header with which a client says what it is."""
+"""The supported releases of Rerun's client, and the check of the header in which a client states its release."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from collections.abc import Mapping
 from deployer.errors import DeployerError
 
 CLIENT_VERSION = "x-rerun-client-version"  #: the header, such as `rerun-py/0.28.2`
-FIRST, LAST = 28, 31  #: the minor versions of rerun-sdk 0.x that are served; 28 with all that its interface has
+FIRST, LAST = 28, 31  #: the supported minor versions of rerun-sdk 0.x; the whole interface of 28 is supported
 
 _VERSION = re.compile(r"[^/]*/v?(\d{1,9})\.(\d{1,9})(?:\D.*)?")
 
 
 class UnsupportedClient(DeployerError):
-    """A client of a release that speaks another protocol."""
+    """The error for a client of an unsupported release."""
 
     kind = "UnsupportedClient"
 
 
 def require_served(headers: Mapping[str, str]) -> None:
-    """Raises UnsupportedClient for a client of another release. One that does not say which it is, is served."""
+    """Raises UnsupportedClient for a client of an unsupported release. A client without the header is accepted."""
     client = headers.get(CLIENT_VERSION)
     if client is None:
         return

@@ -1,4 +1,4 @@
-"""The check whether a cluster has what one call of a function needs, before a job starts."""
+"""Checks, before a job starts, that a worker of a cluster has the resources that one call of a function needs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from deployer.specs.model import Cluster
 from deployer.tables.open_table import OpenTable
 
 CHECK, STRICT = "GENEVA_ADMISSION__CHECK", "GENEVA_ADMISSION__STRICT"
-_WITH_GPUS = ("g", "p")  #: families of EC2 instances that have GPUs begin with these
-#: What a worker of EMR Serverless has at most.
+_WITH_GPUS = ("g", "p")  #: the first letters of EC2 instance families that have GPUs
+#: The most CPUs and bytes of memory of a worker of EMR Serverless.
 WORKER_CPUS, WORKER_BYTES = 16.0, 120 * 10**9
 
 
@@ -34,7 +34,8 @@ class Resources:
 
 
 class Needs(Protocol):
-    """The needs of one call of a function: a UDF, or what its package says. `memory` is in bytes."""
+    """The resources that one call of a function needs: a UDF, or the description in its package. `memory` is in
+    bytes."""
 
     @property
     def name(self) -> str: ...
@@ -52,16 +53,16 @@ class Needs(Protocol):
 def admit(
     table: OpenTable, definition: Definition, check: bool | None, strict: bool | None, *, cluster: str | None = None
 ) -> None:
-    """Raises ResourcesUnavailable where the cluster lacks what the function of the definition needs; see
-    `admit_function`."""
+    """Raises ResourcesUnavailable where the cluster lacks resources that the definition's function needs (see
+    `admit_function`). `check` and `strict` None: the environment variables CHECK and STRICT decide."""
     checks, is_strict = _setting(CHECK, check), _setting(STRICT, strict)
     if isinstance(definition, FunctionDefinition) and checks:
         admit_function(table, definition.udf, strict=is_strict, cluster=cluster)
 
 
 def admit_function(table: OpenTable, udf: Needs, *, strict: bool = True, cluster: str | None = None) -> None:
-    """Raises ResourcesUnavailable where a worker of the cluster lacks what a call needs; None is the cluster that runs
-    backfills of the table. Where it is not `strict`, warns (UserWarning)."""
+    """Raises ResourcesUnavailable where a worker of the cluster lacks resources that a call needs. Without `strict`, it
+    warns instead (UserWarning). `cluster` None is the cluster that runs backfills of the table."""
     there = resources_of(table, cluster)
     wants: Mapping[str, tuple[float, float, str, str]] = {
         "num_cpus": (udf.num_cpus, there.cpus, f"{udf.num_cpus:g} CPUs", f"{there.cpus:g}"),
@@ -84,8 +85,8 @@ def admit_function(table: OpenTable, udf: Needs, *, strict: bool = True, cluster
 
 
 def resources_of(table: OpenTable, cluster: str | None = None) -> Resources:
-    """Returns what a worker of the cluster has; None is the one that runs the table's BACKFILL, without one this
-    machine."""
+    """Returns the resources of a worker of the cluster. `cluster` None is the cluster of the table's BACKFILL service,
+    or this machine where the service names no cluster."""
     service, instance = table.state.services.get("BACKFILL"), live_instance(table.store.instance())
     name = cluster or (service.cluster if service is not None else None)
     found = next((each for each in (instance.clusters if instance else ()) if each.name == name), None)
@@ -107,7 +108,9 @@ def _remote(cluster: Cluster) -> Resources:
     fleets = cluster.options.get("fleets")
     types = fleets.get("types", ()) if isinstance(fleets, Mapping) else (cluster.options.get("instance_type", ""),)
     has_gpus = any(str(each).startswith(_WITH_GPUS) for each in types)
-    return Resources(name, math.inf, math.inf, math.inf if has_gpus else 0.0)  # EMR itself knows its instances
+    return Resources(
+        name, math.inf, math.inf, math.inf if has_gpus else 0.0
+    )  # the sizes of EMR's instances are unknown
 
 
 def _most(memory: float) -> str:

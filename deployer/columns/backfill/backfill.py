@@ -45,11 +45,10 @@ Define = Callable[[ReadTable], Definition]  #: returns the definition of the col
 
 @dataclass(frozen=True, slots=True)
 class BackfillJob:
-    """A backfill of one table as a job. `is_new`: the id was made just now.
+    """A backfill of one table as a job. `is_new` states that the job's id was just made, so that no job can have it.
 
-    `executor` writes the fragments; None: what the request's engine says. `cluster` is asked for the sizes of a local
-    Spark session when there is to be one (None: those of the declared local cluster). `on_engine` gets the engine and
-    the reason for it.
+    `executor` writes the fragments; None chooses the executor by the request's engine. `cluster` returns the sizes of a
+    local Spark session; None stands for the declared local cluster. `on_engine` gets the engine and the reason for it.
     """
 
     table: OpenTable
@@ -66,12 +65,12 @@ class BackfillJob:
 
 
 def backfill(job: BackfillJob, define: Define, on_progress: OnProgress = no_progress) -> BackfillJobResult:
-    """Computes the column, as `define` says, as a run of BACKFILL.
+    """Computes the column as a run of BACKFILL, by the definition that `define` returns.
 
-    With the id of a job that is done nothing is written; with that of one that was interrupted, the rest is. Raises
-    InvalidInput, NotFound and Refused for what cannot be computed, with nothing changed; FunctionFailed where the
-    function's error policy ends the work; Conflict where another run writes the column, or the table is changed so that
-    it cannot continue: what was committed stays.
+    With the id of a completed job, nothing is written; with the id of an interrupted job, the rest is written. Raises
+    InvalidInput, NotFound and Refused for a column that cannot be computed; then nothing is changed. Raises
+    FunctionFailed where the function's error policy ends the work. Raises Conflict where another run writes the column,
+    or where a change of the table prevents the rest of the work; committed values stay.
     """
     table, request = job.table, job.request
     table.refuse_view()
@@ -90,7 +89,7 @@ def backfill(job: BackfillJob, define: Define, on_progress: OnProgress = no_prog
         )
     selection = Selection(request, definition.identities, named_fragments(table, request))
     check_condition(table, selection)
-    asked = RunRequest(cause=f"job {job.job_id}", target=tuple(definition.identities), job=job.job_id)
+    run_request = RunRequest(cause=f"job {job.job_id}", target=tuple(definition.identities), job=job.job_id)
     engine, reason = choose_engine(request.engine, _most_rows(table, selection))
     definition.require_portable(engine)
     job.on_engine(engine, reason)
@@ -99,21 +98,21 @@ def backfill(job: BackfillJob, define: Define, on_progress: OnProgress = no_prog
     def work(run_id: str, report_progress: OnProgress) -> BackfillJobResult:
         return replace(compute(chosen, definition, selection, run_id, report_progress), engine=engine)
 
-    return as_run(table.store, table.entry.table_id, KIND, asked, work, on_progress)
+    return as_run(table.store, table.entry.table_id, KIND, run_request, work, on_progress)
 
 
 def _refuse_done_otherwise(job: BackfillJob, done: DoneJob, define: Define) -> None:
-    """Raises InvalidInput where the job that is done had another function or condition, or other fragments.
+    """Raises InvalidInput where the completed job had another function or condition, or other fragments.
 
-    Does nothing where the record does not say what it was, as that of an earlier release.
+    Does nothing where the job's record does not state these, as in records of earlier releases.
     """
     if not done.sources:
         return
-    known, asked = json.loads(done.sources), document_of(job, define(job.table))
+    known, wanted = json.loads(done.sources), document_of(job, define(job.table))
     column = job.request.column
-    for document in (known, asked):  # columns that the same calls made may have come and gone since
+    for document in (known, wanted):  # other columns of the same calls may have been added or dropped since
         document["function"] = document["function"].get(column)
-    if differing := sorted(name for name in asked if known.get(name) != asked[name]):
+    if differing := sorted(name for name in wanted if known.get(name) != wanted[name]):
         raise InvalidInput(
             f"job {job.job_id} was done with another {' and another '.join(differing)}",
             where=job.table.address,
@@ -122,7 +121,7 @@ def _refuse_done_otherwise(job: BackfillJob, done: DoneJob, define: Define) -> N
 
 
 def _most_rows(table: ReadTable, selection: Selection) -> int:
-    """Returns how many rows there are to compute at most; no file is opened."""
+    """Returns the largest possible number of rows to compute, without opening a file."""
     if selection.request.where is not None and not selection.request.is_of_all:
         return table.state.files.rows
     return sum(file.rows for file in selection.recorded(table.state, table.dataset()))
@@ -135,7 +134,7 @@ def require_online(table: ReadTable) -> None:
 
 
 def check_condition(table: ReadTable, selection: Selection) -> None:
-    """Raises InvalidInput for a condition that cannot be used; nothing is read."""
+    """Raises InvalidInput for a condition that Lance does not accept. Reads no more than a first batch."""
     where = selection.request.where
     if where is None or selection.request.is_of_all:
         return
@@ -149,7 +148,7 @@ def check_condition(table: ReadTable, selection: Selection) -> None:
 def compute(
     job: BackfillJob, definition: Definition, selection: Selection, run_id: str, on_progress: OnProgress
 ) -> BackfillJobResult:
-    """Does the work of a run of the job that is running."""
+    """Does the work of the job's run `run_id`, which must be running."""
     begun = time.monotonic()
     table = open_entry(job.table.store, job.table.root, job.table.store.instance().tables[job.table.entry.table_id])
     run = table.state.runs[run_id]
@@ -211,7 +210,7 @@ def _policy(definition: Definition) -> ErrorPolicy | None:
 
 
 def document_of(job: BackfillJob, definition: Definition) -> dict[str, Any]:
-    """Returns what the job is, so that its id cannot resume another one."""
+    """Returns a description of the job, by which a resumed job is checked to be the same."""
     request = job.request
     return {
         "kind": KIND,
@@ -225,7 +224,7 @@ def document_of(job: BackfillJob, definition: Definition) -> dict[str, Any]:
 
 
 class _Choice:
-    """The fragments of a run, and the conditions on their rows."""
+    """The chosen fragments of a run, and the conditions on their rows."""
 
     def __init__(self, selection: Selection, values: ComputedValues) -> None:
         self._selection, self._values = selection, values
@@ -234,11 +233,11 @@ class _Choice:
 
     @property
     def rows(self) -> int:
-        """The rows that the condition was true for in the fragments that were chosen."""
+        """The number of rows in the chosen fragments for which the condition is true."""
         return self._selection.rows_of(list(self._counted))
 
     def completes(self, fragment_id: int) -> bool:
-        """Returns whether all rows of the fragment are computed by the definition once it is committed."""
+        """Returns whether the definition has computed all rows of the fragment once the fragment is committed."""
         return self._complete.get(fragment_id, False)
 
     def of(self, table: ReadTable, dataset: LanceDataset, works: Sequence[FragmentWork]) -> list[FragmentWork]:

@@ -1,4 +1,5 @@
-"""Reads blobs that a function takes: so many bytes at a time, by ranges of the blobs' files or one after the other."""
+"""Reads the blobs that a function takes as inputs, a limited number of bytes at a time: by ranges of the blobs' files,
+or each blob by itself."""
 
 from __future__ import annotations
 
@@ -24,10 +25,10 @@ Joined = Iterator[tuple["Offsets", pa.RecordBatch]]
 
 @dataclass(frozen=True, slots=True)
 class BlobInputs:
-    """The inputs that are blobs (`top`) or hold some in a nested field (`nested`), and how they are read.
+    """The inputs that are blobs (`top`) or have blobs in a nested field (`nested`), and how they are read.
 
-    `buffer` bytes of blobs are read at a time; a blob that is larger is read alone. `auto` reads ranges of the blobs'
-    files where it can, `range` only so, `legacy` opens each blob by itself.
+    At most `buffer` bytes of blobs are read at a time; a larger blob is read alone. The strategy `auto` reads ranges of
+    the blobs' files where this is possible, `range` always does, and `legacy` opens each blob by itself.
     """
 
     top: tuple[str, ...]
@@ -37,13 +38,13 @@ class BlobInputs:
 
     @staticmethod
     def of(columns: Sequence[Column], strategy: BlobReadStrategy, buffer: int, threads: int) -> BlobInputs:
-        """Returns how blobs among these columns are read; the buffer is shared by all threads of the process."""
+        """Returns how the blobs among these columns are read. All `threads` of the process share the `buffer` bytes."""
         top = tuple(each.name for each in columns if isinstance(each.type, Blob))
         nested = tuple(each.name for each in columns if each.name not in top and holds_blob(each.type))
         return BlobInputs(top, nested, strategy, max(1, buffer // max(1, threads)))
 
     def check(self, dataset: LanceDataset) -> None:
-        """Raises InvalidInput for blobs that cannot be read as it is asked for."""
+        """Raises InvalidInput for blobs that the strategy cannot read."""
         if self.nested and self.strategy == "range":
             raise InvalidInput(
                 f"column {self.nested[0]} has blobs in a nested field of files of format "
@@ -53,13 +54,14 @@ class BlobInputs:
 
     @property
     def handling(self) -> dict[str, Any]:
-        """Arguments of a scan: places and sizes of top-level blobs, which `joined` reads, or their bytes."""
+        """The arguments of a scan: it returns positions and sizes of top-level blobs, which `joined` reads, or the
+        blobs' bytes."""
         if self.top and not self.nested:
             return {"blob_handling": "blobs_descriptions"}
         return {"blob_handling": "all_binary"} if self.nested else {}
 
     def scanned(self, inputs: Sequence[str]) -> list[str]:
-        """Returns the columns to scan: each once, also where several parameters read it."""
+        """Returns the columns to scan, without duplicates: several parameters may read one column."""
         return list(dict.fromkeys(inputs))
 
     def joined(
@@ -81,7 +83,7 @@ class BlobInputs:
             yield offsets[start:stop], pa.RecordBatch.from_arrays(columns, names=names)
 
     def _read(self, dataset: LanceDataset, name: str, addresses: Sequence[int], places: pa.Array) -> pa.Array:
-        """Returns the bytes of one column's blobs; null where there is none."""
+        """Returns the bytes of one column's blobs; null where a row has no blob."""
         wanted = [row for row, there in zip(addresses, pc.is_valid(places).to_pylist(), strict=True) if there]
         if not wanted:
             return pa.nulls(len(addresses), pa.large_binary())
@@ -101,7 +103,7 @@ def _sizes(places: pa.StructArray) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 
 def _parts(sizes: np.ndarray[Any, np.dtype[np.int64]], most: int) -> Iterator[tuple[int, int]]:
-    """Yields parts of the rows with at most so many bytes, or one row each."""
+    """Yields ranges of rows with at most `most` bytes; a larger row is a range of its own."""
     start = total = 0
     for place, size in enumerate(sizes.tolist()):
         if place > start and total + size > most:

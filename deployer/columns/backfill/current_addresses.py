@@ -1,4 +1,4 @@
-"""The current places of the rows of error records: rows move when files are merged or rows are changed."""
+"""Finds the current addresses of the rows of error records: rows move when files are merged or rows are changed."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CurrentAddresses:
-    """The addresses of rows that are there, ascending, and the records of those that are gone or cannot be found."""
+    """The addresses of the rows that were found, ascending, and the records of rows that are gone or cannot be
+    found."""
 
     addresses: tuple[int, ...]
     gone: tuple[ErrorRecord, ...]
 
 
 def current_addresses(table: OpenTable, records: Sequence[ErrorRecord]) -> CurrentAddresses:
-    """Returns where the rows are in the table's newest version.
+    """Returns the addresses of the records' rows in the table's newest version.
 
-    An address holds as long as its fragment is there. Other rows are found by their stable row ids or their keys; those
-    of a table with neither are counted as gone.
+    An address is valid as long as its fragment exists. Other rows are found by their stable row ids or their keys;
+    rows of a table with neither count as gone.
     """
     dataset = table.dataset()
     present = {each.fragment_id for each in dataset.get_fragments()}
@@ -47,7 +48,7 @@ def current_addresses(table: OpenTable, records: Sequence[ErrorRecord]) -> Curre
 
 
 def _alive(dataset: LanceDataset, addresses: Sequence[int]) -> list[int]:
-    """Returns those of the addresses, of fragments that are there, whose rows are not deleted."""
+    """Returns the addresses whose rows are not deleted. All fragments of `addresses` must exist."""
     ordered = sorted(set(addresses))
     alive: list[int] = []
     for start in range(0, len(ordered), READ_AT_ONCE):
@@ -61,7 +62,7 @@ def _alive(dataset: LanceDataset, addresses: Sequence[int]) -> list[int]:
 
 
 def _by_row_id(dataset: LanceDataset, records: Sequence[ErrorRecord]) -> dict[int, int]:
-    """Returns the present addresses of rows with stable ids, by their former ones."""
+    """Returns the current addresses of rows with stable row ids, by their former addresses."""
     if not records or not dataset.has_stable_row_ids:
         return {}
     former = {each.row_id: each.address for each in records}
@@ -77,7 +78,8 @@ def _by_row_id(dataset: LanceDataset, records: Sequence[ErrorRecord]) -> dict[in
 
 
 def _by_key(table: OpenTable, dataset: LanceDataset, records: Sequence[ErrorRecord]) -> dict[int, int]:
-    """Returns the present addresses of rows by their former ones: those whose keys are there once, now and then."""
+    """Returns the current addresses of rows by their former addresses. A row is found by its keys where one record and
+    one current row have them."""
     names = list(table.row_keys)
     usable = [each for each in records if each.row_key is not None and [*each.row_key] == names]
     if not usable:
@@ -85,7 +87,7 @@ def _by_key(table: OpenTable, dataset: LanceDataset, records: Sequence[ErrorReco
     try:
         columns = [_values([_key(each)[name] for each in usable], table.schema.field(name).type) for name in names]
     except (pa.ArrowException, ValueError, TypeError):
-        return {}  # the key has another type since
+        return {}  # the key columns have another type now
     keys = KeySet(columns)
     first = keys.first_rows()
     repeated = set(np.flatnonzero(np.bincount(keys.codes, minlength=keys.count) > 1).tolist())
@@ -111,7 +113,7 @@ def _key(record: ErrorRecord) -> Mapping[str, Any]:
 
 
 def _values(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Returns values of a key column, which a record has as JSON can hold them."""
+    """Returns the values of a key column, decoded from their JSON form in error records."""
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return pa.array([b64decode(each) for each in values], kind)
     if values and isinstance(values[0], str) and not pa.types.is_string(kind):

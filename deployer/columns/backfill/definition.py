@@ -1,4 +1,5 @@
-"""The computation of the values of a column: by SQL, or by a function. A definition can be pickled to workers."""
+"""The definition that computes the values of a column: by SQL, or by a function. Definitions are pickled for
+workers."""
 
 from __future__ import annotations
 
@@ -22,15 +23,15 @@ class RowCaller(Protocol):
     """Computes values of batches of rows, in one thread of a worker."""
 
     def __call__(self, batch: pa.RecordBatch) -> Computed:
-        """Returns a row for each row of the batch, with the columns of the definition in order."""
+        """Returns a row for each row of the batch, with the definition's columns in their order."""
 
     def close(self) -> None:
-        """Ends what was set up."""
+        """Releases the resources that were set up for the calls."""
 
 
 class Definition(Protocol):
-    """Computes `columns` from `inputs`. `identities` name this version of it, by column; `version` is what people
-    see of that."""
+    """A definition that computes `columns` from `inputs`. `identities` identify its version for each column; `version`
+    is the version that people see."""
 
     @property
     def columns(self) -> tuple[Column, ...]: ...
@@ -49,7 +50,7 @@ class Definition(Protocol):
         """The name of the definition in messages and records."""
 
     def caller(self) -> RowCaller:
-        """Returns what computes values in one thread; the caller closes it."""
+        """Returns an object that computes values in one thread. The user of the object must close it."""
 
     def require_portable(self, engine: str) -> None:
         """Raises InvalidFunction where workers of the engine (`driver` or `spark`) cannot get the definition."""
@@ -57,7 +58,7 @@ class Definition(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SqlDefinition:
-    """Values of an SQL expression for one column."""
+    """The definition of one column by an SQL expression."""
 
     sql: str
     column: Column
@@ -85,12 +86,13 @@ class SqlDefinition:
 
 @dataclass(frozen=True, slots=True)
 class SqlCaller:
-    """See `RowCaller`."""
+    """The evaluation of an SQL expression (see `RowCaller`)."""
 
     definition: SqlDefinition
 
     def __call__(self, batch: pa.RecordBatch) -> Computed:
-        """Raises InvalidInput where the expression fails for some row, or a value does not fit the column."""
+        """Returns the column's values. Raises InvalidInput where the expression fails for a row, or a value does not
+        fit the column."""
         column = self.definition.column
         field = arrow_field(column).with_nullable(True)
         try:
@@ -108,9 +110,10 @@ class SqlCaller:
 
 @dataclass(frozen=True, slots=True)
 class FunctionDefinition:
-    """Values of a function. Each of `columns` has the output of the function at the same place in `outputs`.
+    """The definition of columns by a function. Each of `columns` has the output of the function whose number is at the
+    same position in `outputs`.
 
-    `declared` is the version that the column's definition names, in the place of the function's own; empty for none.
+    `declared` is the version that the column's definition names instead of the function's own; empty for none.
     """
 
     udf: UDF
@@ -121,7 +124,7 @@ class FunctionDefinition:
     declared: str = ""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Carries code of the project by value, since workers of Spark do not find its modules."""
+        """Pickles code of the project by value, because Spark workers cannot import the project's modules."""
         return _carried, (pickled(self.udf)[0], self.columns, self.outputs, self.inputs, self.ids, self.declared)
 
     @property
@@ -148,8 +151,11 @@ def _carried(function: bytes, *others: Any) -> FunctionDefinition:
 
 
 class FunctionCaller:
-    """See `RowCaller`. Raises FunctionFailed where the function's error policy ends the work, but for the share of
-    failed rows, which is that of all callers of a run."""
+    """The calls of a function (see `RowCaller`).
+
+    A call raises FunctionFailed where the function's error policy ends the work. It does not check the share of failed
+    rows, which concerns all callers of a run (see `ErrorShare`).
+    """
 
     def __init__(self, definition: FunctionDefinition) -> None:
         self._outputs = definition.outputs
@@ -171,7 +177,7 @@ class FunctionCaller:
 
 
 def refuse_unknown_inputs(inputs: Sequence[str], there: Sequence[str], name: str, where: str) -> None:
-    """Raises InvalidInput for inputs that the table does not have."""
+    """Raises InvalidInput for inputs that are not among the table's columns `there`. `name` names the definition."""
     for each in inputs:
         if each not in there:
             raise InvalidInput(

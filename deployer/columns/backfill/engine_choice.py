@@ -1,4 +1,4 @@
-"""Chooses whether a backfill runs in this process or with Spark, and what writes its fragments there."""
+"""Chooses whether a backfill runs in this process or with Spark, and the executor that writes its fragments."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from deployer.compute.spark.local import LocalCluster, job_session
 from deployer.runs.rewriting.run import Engine
 from deployer.tables.open_table import OpenTable
 
-SMALL_ROWS = 20_000_000  #: rows up to here are computed in this process, as changes of rows are
+SMALL_ROWS = 20_000_000  #: most rows that this process computes with the engine `auto`, as for changes of rows
 
 Sizes = Callable[[], LocalCluster]  #: returns the sizes of a local session
 
 
 def choose_engine(wanted: Engine, rows: int) -> tuple[str, str]:
-    """Returns the engine of a backfill of so many rows, and the reason for it."""
+    """Returns the engine of a backfill of `rows` rows, and the reason for the choice."""
     amount = f"up to {rows:,} rows"
     if wanted != "auto":
         return wanted, f"as asked for ({amount})"
@@ -30,8 +30,8 @@ def choose_engine(wanted: Engine, rows: int) -> tuple[str, str]:
 
 
 def executor_of(engine: str, table: OpenTable, request: BackfillRequest, cluster: Sizes | None) -> Executor:
-    """Returns what writes the fragments. `cluster` is asked for the sizes of a local session; None: those of the
-    declared local cluster."""
+    """Returns the executor that writes the fragments. `cluster` returns the sizes of a local Spark session; None stands
+    for the declared local cluster."""
     rows = table.state.files.rows
     if engine != "spark":
         workers = slots_of(request.concurrency)

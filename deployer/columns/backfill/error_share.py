@@ -1,7 +1,7 @@
-"""The share of rows for which a function failed, of all rows of a job: in all of its runs, threads and processes.
+"""Counts the share of a job's rows for which its function failed, over all runs, threads and processes of the job.
 
 Each process stores its counts with the job's checkpoints, in `counts/PROCESS`, at the end of each piece of work, and
-reads those of others. One that works on tasks of the run does so once a second, too.
+reads the counts of other processes. A process that works on tasks of the run also does so once a second.
 """
 
 from __future__ import annotations
@@ -22,26 +22,28 @@ from deployer.platform.storage.objects import Missing
 from deployer.platform.system.clock import Clock
 
 _SYSTEM = Clock()
-INTERVAL = 1.0  #: seconds between two times that a process of tasks stores its counts
+INTERVAL = 1.0  #: seconds after which a process that works on tasks stores its counts again
 
 
 @dataclass(slots=True)
 class _Counts:
-    """The counts of a job by this process, what was last known of others, and when that was."""
+    """The counts of a job by this process, the last counts that it read of other processes (`others`), and when it read
+    them (`at`, a monotonic time in seconds)."""
 
     process: str = field(default_factory=lambda: uuid.uuid4().hex)
     rows: int = 0
     failed: int = 0
-    stored: int = 0  #: the rows that are stored
-    others: tuple[int, int] = (0, 0)  #: rows, and those of them that failed
+    stored: int = 0  #: the number of rows in the stored counts
+    others: tuple[int, int] = (0, 0)  #: rows, and failed rows
     at: float | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class ErrorShare:
-    """Counts the rows of a job, and ends its run where more of them failed than the policy allows.
+    """The counts of a job's rows, which end its run where more rows failed than the policy allows.
 
-    `policy` None: no share is too large. It can be pickled. Rows that a killed process computed may count twice.
+    Without a `policy`, no share is too large. The object can be pickled. Rows that a killed process computed may count
+    twice.
     """
 
     def __init__(
@@ -65,7 +67,7 @@ class ErrorShare:
         self.__dict__.update(state, _counts=_of_process(state["_root"], state["_folder"]), _is_of_tasks=True)
 
     def count(self, rows: int, failed: int) -> None:
-        """Adds rows that the function was called for. Raises FunctionFailed where too many of the job failed."""
+        """Adds rows for which the function was called. Raises FunctionFailed where too many rows of the job failed."""
         if self._policy is None:
             return
         counts = self._counts
@@ -80,19 +82,19 @@ class ErrorShare:
             self._require()
 
     def require_below(self) -> None:
-        """Raises FunctionFailed where too many rows failed, by what this process knows."""
+        """Raises FunctionFailed where too many rows failed, by the counts that are in memory."""
         if self._policy is not None:
             with self._counts.lock:
                 self._require()
 
     def settle(self) -> None:
-        """Stores what this process has counted, at the end of a piece of work."""
+        """Stores the counts of this process; called at the end of a piece of work."""
         if self._policy is not None:
             with self._counts.lock:
                 self._store()
 
     def require(self) -> None:
-        """Raises FunctionFailed where too many rows of all processes failed."""
+        """Raises FunctionFailed where too many rows failed, by the stored counts of all processes."""
         if self._policy is not None:
             with self._counts.lock:
                 self._counts.others = self._of_others()
@@ -132,12 +134,12 @@ class ErrorShare:
         return rows, failed
 
 
-_last: dict[tuple[str, str], _Counts] = {}  #: of the last job that this process worked on as tasks
+_last: dict[tuple[str, str], _Counts] = {}  #: the counts of the last job on whose tasks this process worked
 _last_lock = threading.Lock()
 
 
 def _of_process(root: str, folder: str) -> _Counts:
-    """Returns the counts of a job in this process, which all of its tasks here have in common."""
+    """Returns the counts of a job in this process, which all of the job's tasks in this process share."""
     with _last_lock:
         found = _last.get((root, folder)) or _Counts()
         _last.clear()

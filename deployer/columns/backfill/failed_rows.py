@@ -1,9 +1,10 @@
-"""Rows for which a function failed and that were skipped: recorded below the root, where they outlive their job.
+"""Records rows that were skipped because a function failed for them. The records are below the root and outlive their
+job.
 
-They are in `_errors/TABLE_ID/JOB_ID/FRAGMENT-OFFSET`: a JSON document with a checksum for each batch with failures.
-A document counts all failures of its batch, and has the errors of those that are kept.
-The same rows computed again, as after a kill, replace their record. `table gc` and CLEAN remove the errors of a job
-after the grace period, and those of a table that is deleted.
+Each batch with failures has a JSON document with a checksum, `_errors/TABLE_ID/JOB_ID/FRAGMENT-OFFSET`. The document
+counts all failures of its batch, and has the errors that are kept. Where the same rows are computed again, as after a
+kill, the document is replaced. `table gc` and CLEAN remove the errors of a job after the grace period, and the errors
+of a deleted table.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ if TYPE_CHECKING:
     from deployer.columns.fill.live_rows import Offsets
     from deployer.datasets.lance_types import LanceDataset
 
-MOST_ERRORS = 10_000  #: of one job that are kept; the rest are counted
-_MOST_ADDRESSES = 1_000  #: of rows that are looked up at a time
+MOST_ERRORS = 10_000  #: errors of one job that are kept; further errors are only counted
+_MOST_ADDRESSES = 1_000  #: rows that are looked up at a time
 ROW_ID = "_rowid"
-_recorded = Counter[tuple[str, str, str]]()  #: errors that this process has kept, by root, table and job
+_recorded = Counter[tuple[str, str, str]]()  #: the number of errors that this process has kept, by root, table and job
 _recording = threading.Lock()
 
 
@@ -42,12 +43,13 @@ _recording = threading.Lock()
 class ErrorRecord:
     """A row for which a function failed.
 
-    `row_address` is that of the row in `dataset_version` of dataset number `dataset`; compaction changes it. `row_key`
-    has the row's key columns, `row_id` its stable row id, where the table has them: they find the row later. `at` is in
-    milliseconds since 1970.
+    `row_address` is the row's address in version `dataset_version` of dataset number `dataset`; compaction changes it.
+    `row_key` has the row's key columns and `row_id` its stable row id, if the table has them: the row can be found by
+    them later. `at` is in milliseconds since 1970.
 
-    Of a refresh of a view the row is one of a source: `column_name` is the function's name in the query, `row_key` and
-    `row_id` are the source's, `dataset_version` is the view's before, and there is no `row_address`.
+    In a refresh of a view, the row belongs to a source: `column_name` is the function's name in the query, `row_key`
+    and `row_id` are those of the source, `dataset_version` is the view's version before the refresh, and `row_address`
+    is None.
     """
 
     job_id: str
@@ -65,7 +67,7 @@ class ErrorRecord:
 
     @property
     def address(self) -> int:
-        """The address of a row of the table itself; -1 for that of a view's source."""
+        """The address of a row of the table itself; -1 for a row of a view's source."""
         return -1 if self.row_address is None else self.row_address
 
 
@@ -74,7 +76,7 @@ _FIELDS = {each.name for each in fields(ErrorRecord)}
 
 @dataclass(frozen=True, slots=True)
 class FailedRows:
-    """Records failed rows of one job. It can be pickled."""
+    """The recorder of one job's failed rows. It can be pickled."""
 
     root: str
     table_id: str
@@ -86,8 +88,8 @@ class FailedRows:
     clock: Clock = Clock()
 
     def record(self, opened: LanceDataset, fragment_id: int, offsets: Offsets, failures: Sequence[Failure]) -> None:
-        """Stores the failures of a batch of rows at these offsets of the fragment; those above what a job keeps are
-        counted."""
+        """Stores the failures of a batch of rows. `offsets` are the rows' offsets in the fragment. Failures above
+        `MOST_ERRORS` of the job are only counted."""
         kept = failures[: self._room(len(failures))]
         chosen = [int(offsets[each.row]) for each in kept]
         known = self._known(opened, fragment_id, chosen)
@@ -112,7 +114,7 @@ class FailedRows:
         save_errors(self.root, self.table_id, self.job_id, name, records, len(failures))
 
     def _room(self, wanted: int) -> int:
-        """Returns how many of these errors are kept: a process does not store more of a job than are ever shown."""
+        """Returns how many of `wanted` errors are kept: a process stores at most `MOST_ERRORS` errors of a job."""
         job = (self.root, self.table_id, self.job_id)
         with _recording:
             room = max(0, min(wanted, MOST_ERRORS - _recorded[job]))
@@ -120,7 +122,7 @@ class FailedRows:
         return room
 
     def named(self, opened: LanceDataset, fragment_id: int, offset: int, failure: FunctionFailed) -> FunctionFailed:
-        """Returns the failure that ends the run, with the row's key and address."""
+        """Returns the failure that ends the run, with the row's key and address in its message."""
         key, row_id = self._known(opened, fragment_id, [offset]).get(offset, (None, None))
         row = f"row {(fragment_id << 32) | offset}"
         if key:
@@ -139,7 +141,8 @@ class FailedRows:
     def _known(
         self, opened: LanceDataset, fragment_id: int, offsets: Sequence[int]
     ) -> dict[int, tuple[dict[str, Any] | None, int | None]]:
-        """Returns the keys and stable row ids of rows by their offsets, as far as the table has them."""
+        """Returns the keys and stable row ids of rows by their offsets; None for a part that the table does not
+        have."""
         if not self.row_keys and not opened.has_stable_row_ids:
             return {}
         found: dict[int, tuple[dict[str, Any] | None, int | None]] = {}
@@ -169,7 +172,8 @@ class FailedRows:
 
 
 def save_errors(root: str, table_id: str, job_id: str, name: str, records: Sequence[ErrorRecord], rows: int) -> None:
-    """Stores errors of a job as the document `name`, of which there is one at most; `rows` failed in all."""
+    """Stores errors of a job as the document `name`, and replaces an earlier document of that name. `rows` is the
+    number of all failed rows, including those without a record."""
     document = {"records": [asdict(each) for each in records], "rows": rows}
     text = seal(json.dumps(document, ensure_ascii=False).encode())
     objects_at(root).put(f"{error_folder(table_id, job_id)}/{name}", text)
@@ -177,14 +181,14 @@ def save_errors(root: str, table_id: str, job_id: str, name: str, records: Seque
 
 @dataclass(frozen=True, slots=True)
 class JobErrors:
-    """The errors of a job that are kept, and the number of all failed rows."""
+    """The kept errors of a job, and the number of all its failed rows."""
 
     records: tuple[ErrorRecord, ...]
     rows: int
 
 
 def errors_of(root: str, table_id: str, job_id: str) -> JobErrors:
-    """Returns the errors of one job by row address; a damaged document counts as missing."""
+    """Returns the errors of one job, sorted by row address. A damaged document counts as missing."""
     by_row: dict[int, ErrorRecord] = {}
     of_sources: list[ErrorRecord] = []
     others = 0
@@ -222,7 +226,7 @@ def _documents(root: str, folder: str) -> Iterator[dict[str, Any]]:
 
 
 def _record(stored: Any) -> ErrorRecord | None:
-    """Returns a stored error; None for what no job stored: anyone who can write below the root can."""
+    """Returns a stored error; None for an invalid one, because any writer below the root can store documents."""
     if not isinstance(stored, dict) or stored.keys() != _FIELDS:
         return None
     found = ErrorRecord(**stored)
@@ -234,7 +238,7 @@ def _record(stored: Any) -> ErrorRecord | None:
 
 
 def of_kind(records: Sequence[ErrorRecord], column_name: str | None, error_type: str | None) -> list[ErrorRecord]:
-    """Returns the errors of a column and of a type of exception, where these are given."""
+    """Returns the errors with the column name and the type of exception; None accepts all."""
     return [
         each
         for each in records

@@ -1,4 +1,4 @@
-"""The plan of a backfill: by default from the table's state alone, without opening a data file."""
+"""Plans a backfill. Without a condition, only the table's state is read, and no data file is opened."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from deployer.tables.open_table import ReadTable
 
 
 def plan_backfill(table: ReadTable, request: BackfillRequest, definition: Definition) -> BackfillPlan:
-    """Returns what a backfill would do. Raises as `backfill` does for what cannot be.
+    """Returns the plan of a backfill. Raises as `backfill` does for a request that cannot be fulfilled.
 
-    With a condition, other than one that is true for all rows, its columns are read once, by all cores.
+    For a condition that is not always true, the columns that it names are read once, by all cores.
     """
     dataset = table.dataset()
     selection = Selection(request, definition.identities, named_fragments(table, request))
@@ -54,9 +54,10 @@ def plan_backfill(table: ReadTable, request: BackfillRequest, definition: Defini
 
 
 def by_version(state: TableState, field: int) -> dict[str, int]:
-    """Returns the rows of the table by the versions of a column's definitions that computed them, as `describe` does.
+    """Returns the number of the table's rows by the version of the column's definition that computed them, as
+    `describe` does.
 
-    Rows of files that no definition, or not only one, computed are in "".
+    "" has the rows of files that no definition, or more than one, computed.
     """
     found = Counter[str]()
     for identity, rows in fill_shares(state, field).items():

@@ -1,4 +1,4 @@
-"""The request of a backfill, checked before anything is read."""
+"""The request of a backfill, which is checked before anything is read."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from deployer.errors import InvalidInput
 from deployer.runs.rewriting.run import Engine
 
 BlobReadStrategy = Literal["auto", "legacy", "range"]
-FLUSH_SECONDS = 10.0  #: a batch is to take so long, and values that are older are saved
-COMMIT_GRANULARITY = 64  #: fragments of a commit by default
-BLOB_BUFFER = 512 * 2**20  #: bytes of blobs that are read at once by default
+FLUSH_SECONDS = 10.0  #: target duration of a batch, and age from which values are saved to a checkpoint
+COMMIT_GRANULARITY = 64  #: default number of fragments in a commit
+BLOB_BUFFER = 512 * 2**20  #: default number of bytes of blobs that are read at once
 BUFFER_VARIABLE = "GENEVA_RANGE_BLOB_READ_BUFFER_SIZE"
 
 _ALWAYS_TRUE = re.compile(r"\s*\(*\s*(1\s*=\s*1|true)\s*\)*\s*", re.IGNORECASE)
@@ -25,10 +25,10 @@ _ALWAYS_TRUE = re.compile(r"\s*\(*\s*(1\s*=\s*1|true)\s*\)*\s*", re.IGNORECASE)
 class BackfillRequest:
     """A backfill of one column.
 
-    `where` is an SQL condition on the rows to compute, None for those that are not computed yet. Fragments are those of
-    `read_version` (None: the newest), without the first `skip_frags` and at most `num_frags` of them. A task has
-    `task_size` rows: larger fragments are split (None: each worker has two tasks of the table). `blob_buffer` is in
-    bytes. `engine` says whether Spark computes the values, or this process.
+    `where` is an SQL condition on the rows to compute; None computes the rows that are not computed yet. The fragments
+    are those of `read_version` (None: the newest), without the first `skip_frags`, and at most `num_frags` of them. A
+    task has `task_size` rows, and larger fragments are split (None: each worker gets two tasks of the table).
+    `blob_buffer` is in bytes. `engine` states whether Spark or this process computes the values.
     """
 
     column: str
@@ -43,21 +43,22 @@ class BackfillRequest:
     blob_strategy: BlobReadStrategy = "auto"
     blob_buffer: int = BLOB_BUFFER
     engine: Engine = "auto"
-    keeps_others: bool = False  #: values of another version of the definition stay, where `where` is None
+    keeps_others: bool = False  #: without `where`, values of other versions of the definition stay
 
     @property
     def is_of_all(self) -> bool:
-        """Returns whether all rows are computed again, as `where="1=1"` asks for."""
+        """Returns whether all rows are computed again, as with `where="1=1"`."""
         return self.where is not None and _ALWAYS_TRUE.fullmatch(self.where) is not None
 
     @property
     def names_fragments(self) -> bool:
-        """Returns whether only some fragments are asked for."""
+        """Returns whether the request names fragments, instead of all fragments of the newest version."""
         return self.read_version is not None or self.num_frags is not None or self.skip_frags > 0
 
 
 def one_column(columns: str | Sequence[str]) -> str:
-    """Returns the only column. Raises NotImplementedError for several, as the contract has it."""
+    """Returns the only column. Raises InvalidInput for anything but names, and NotImplementedError for several columns,
+    as Geneva's contract requires."""
     if isinstance(columns, str):
         return columns
     names = [*columns] if isinstance(columns, list | tuple) else []
@@ -65,8 +66,8 @@ def one_column(columns: str | Sequence[str]) -> str:
         return names[0]
     if not names or not all(isinstance(each, str) for each in names):
         raise InvalidInput(f"{columns!r} does not name a column", remedy="give the name of one column")
-    # The contract (`Table.backfill` of Geneva) has several columns raise this: "Multi-column backfill is not yet
-    # supported and raises NotImplementedError".
+    # Geneva's contract of `Table.backfill` states: "Multi-column backfill is not yet supported and raises
+    # NotImplementedError".
     raise NotImplementedError(
         f"several columns in one backfill are not supported ({', '.join(names)}); call backfill for each of them"
     )
@@ -91,9 +92,9 @@ def checked_backfill(
     blob_read_buffer_size: int | None = None,
     engine: str = "auto",
 ) -> BackfillRequest:
-    """Returns the request. Raises InvalidInput for arguments that cannot be, NotImplementedError for several columns.
+    """Returns the request. Raises InvalidInput for invalid arguments, and NotImplementedError for several columns.
 
-    `batch_size` is the former name of `checkpoint_size`; 0 means a whole fragment.
+    `batch_size` is the former name of `checkpoint_size`; a `batch_size` of 0 means a whole fragment.
     """
     column = one_column(columns)
     if where is not None and not (isinstance(where, str) and where.strip()):

@@ -1,4 +1,4 @@
-"""The definition of a column: by the table's metadata, or by a function that is given instead."""
+"""Finds the definition of a column: in the table's metadata, or from a function that is given instead."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ FindFunction = Callable[[ReadTable, Column, ComputedByUdf], UDF]
 
 
 def definition_of(table: ReadTable, name: str, udf: UDF | None, find: FindFunction) -> Definition:
-    """Returns how the values of the column are computed: by `udf` where one is given, else by its own definition.
+    """Returns the definition that computes the column: `udf` if it is given, or else the column's own definition.
 
-    `find` returns the function that a definition names. Other columns that the same calls of it make are computed too.
-    Raises InvalidInput for columns that are not there or not computed, for keys, blobs, and functions that do not fit
-    the column or the table.
+    `find` returns the function that a definition names. Other columns that the same calls of the function make are
+    computed too. Raises InvalidInput for columns that do not exist or are not computed, for keys and blobs, and for
+    functions that do not fit the column or the table.
     """
     columns = {column.name: column for column in columns_of(table.schema)}
     column = computable_column(table, name, is_given=udf is not None)
@@ -54,8 +54,8 @@ def definition_of(table: ReadTable, name: str, udf: UDF | None, find: FindFuncti
 
 
 def computable_column(table: ReadTable, name: str, *, is_given: bool = False) -> Column:
-    """Returns the column of that name. Raises InvalidInput as `definition_of`; `is_given`: its own definition is not
-    asked for."""
+    """Returns the column with that name. Raises InvalidInput as `definition_of` does. With `is_given`, the column needs
+    no definition of its own."""
     columns = {column.name: column for column in columns_of(table.schema)}
     if name not in columns:
         raise unknown_column(name, table.schema.names, table.address)
@@ -84,7 +84,8 @@ def _not_computed(table: ReadTable, name: str) -> InvalidInput:
 
 
 def _read(table: ReadTable, column: Column, computed: ComputedBySql) -> tuple[str, ...]:
-    """Returns the columns that the SQL reads; the first column of the table where it reads none, to know the rows."""
+    """Returns the columns that the SQL reads. Where it reads none, returns another column of the table, from which the
+    number of rows is known."""
     try:
         found = computed.inputs or plan_expression(computed.sql, table.schema).columns
     except (NotOneExpression, NotComputable) as wrong:
@@ -98,7 +99,7 @@ def _read(table: ReadTable, column: Column, computed: ComputedBySql) -> tuple[st
 
 
 def _given(table: ReadTable, column: Column, udf: UDF) -> FunctionDefinition:
-    if not isinstance(udf, UDF):  # as a program without types may give it
+    if not isinstance(udf, UDF):  # programs without type checks may pass anything
         raise InvalidFunction(
             f"udf={udf!r} is not a function that computes a column",
             where=f"column `{column.name}`",
@@ -157,7 +158,7 @@ def _declared(
 
 
 def _makes(udf: UDF, place: int, column: Column) -> bool:
-    """Returns whether this output of the function has the column's type."""
+    """Returns whether output number `place` of the function has the column's type."""
     return bool(arrow_field(Column(column.name, udf.outputs[place].type)).type == arrow_field(column).type)
 
 
@@ -182,7 +183,8 @@ def _fitting(
 
 
 def finder(trusted: TrustedFunctions) -> FindFunction:
-    """Returns what finds the functions of definitions in this process. It raises as `defined_function`."""
+    """Returns a function that finds the functions of definitions in this process. It raises as `defined_function`
+    does."""
 
     def find(table: ReadTable, column: Column, computed: ComputedByUdf) -> UDF:
         otherwise = "; or pass the function: backfill(…, udf=…)"

@@ -10,15 +10,14 @@ from deployer.state.model.services import Figures, FinalStatus
 
 @dataclass(frozen=True, slots=True)
 class BackfillPlan:
-    """The work that `backfill` would do now. Nothing is reserved: rows may come and go.
+    """The work that `backfill` would do now. Nothing is reserved: rows may be added or removed before the backfill.
 
-    `rows` are those to compute. By default these are the rows of the `fragments`, without looking into them: of a
-    fragment that no definition is known for, rows with a value are left alone. With a condition they are counted.
-    `tasks` are those of about `task_size` rows that this process would do, `commits` the versions that become visible
-    one after the other.
-    `by_version` has the table's rows by the version of the definition that computed them; "" has those of fragments
-    that are not computed, or not wholly by one version.
-    `seconds` are expected by the rate of the last run that is known, None without one.
+    `rows` is the number of rows to compute. Without a condition, it is the number of all rows of the `fragments`, which
+    are not read; the backfill leaves rows with a value unchanged in a fragment whose definition is unknown. With a
+    condition, the rows are counted. `tasks` is the number of tasks of about `task_size` rows in this process, and
+    `commits` the number of versions that become visible one after the other. `by_version` has the number of the table's
+    rows by the version of the definition that computed them; "" has the rows of fragments that are not computed, or not
+    by only one version. `seconds` is the expected duration by the rate of the last known run; None without such a run.
     """
 
     column: str
@@ -36,11 +35,11 @@ class BackfillPlan:
 
 @dataclass(frozen=True, slots=True)
 class BackfillJobResult:
-    """The result of a backfill. `already_done`: the job was done before, and nothing was written.
+    """The result of a backfill. `already_done` states that the job was complete before, and that nothing was written.
 
-    `rows` are those that were computed. `errors` are failed rows that were skipped, which `get_errors` lists.
-    `siblings` are the other columns that the same calls of the function filled. `engine` says where the values were
-    computed: `driver` (this process), `spark` or `none`.
+    `rows` is the number of computed rows. `errors` is the number of failed rows that were skipped; `get_errors` lists
+    them. `siblings` are the other columns that the same calls of the function filled. `engine` is the place where the
+    values were computed: `driver` (this process), `spark` or `none`.
     """
 
     job_id: str
@@ -61,7 +60,7 @@ class BackfillJobResult:
 
     @property
     def figures(self) -> Figures:
-        """The figures of the run record."""
+        """The figures for the run's record."""
         return Figures(
             rows_out=self.rows,
             bytes_out=self.stats.bytes,

@@ -1,4 +1,4 @@
-"""The fragments and rows that a backfill computes: by what is recorded of files, or by a condition."""
+"""Chooses the fragments and rows that a backfill computes, by the records of files or by a condition."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from deployer.tables.rows.matching import ADDRESS, scanned
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
-ALL = ""  #: the condition of fragments of which all rows are computed
+ALL = ""  #: the condition for fragments whose rows are all computed
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A fragment with rows to compute, and the SQL condition on these rows, as Lance takes it; `ALL` for all rows.
+    """A fragment with rows to compute, and the SQL condition on these rows in Lance's form; `ALL` for all rows.
 
-    Other rows keep their values. `completes`: all rows of it are computed by the definition then.
+    Other rows keep their values. `completes` states that the definition has then computed all rows of the fragment.
     """
 
     work: FragmentWork
@@ -40,20 +40,20 @@ class Chosen:
 
 @dataclass(slots=True)
 class Selection:
-    """Chooses fragments for one backfill. `identities` are those of the definitions, by column.
+    """The choice of fragments for one backfill. `identities` are those of the definitions, by column.
 
-    `named` are the fragments that the request names; None where it names none. Not for several threads.
+    `named` are the fragments that the request names; None where it names none. Not safe for threads.
     """
 
     request: BackfillRequest
     identities: Mapping[str, str]
     named: frozenset[int] | None = None
-    _found: dict[FragmentWork, int] = field(default_factory=dict)  #: rows that the condition is true for
+    _found: dict[FragmentWork, int] = field(default_factory=dict)  #: the number of rows for which the condition is true
 
     def chosen(self, table: ReadTable, dataset: LanceDataset, works: Sequence[FragmentWork]) -> list[Chosen]:
         """Returns the fragments that have rows to compute.
 
-        Raises InvalidInput for a condition that is not valid SQL, is not boolean or names a column that is not there.
+        Raises InvalidInput for a condition that is not valid SQL, is not boolean or names an unknown column.
         """
         works = [work for work in works if self.named is None or work.fragment_id in self.named]
         if self.request.is_of_all:
@@ -65,7 +65,7 @@ class Selection:
         return list(self._not_computed(table.state, dataset, works))
 
     def recorded(self, state: TableState, dataset: LanceDataset) -> list[File]:
-        """Returns the files that have rows to compute, of a request without a condition; no fragment is looked at."""
+        """Returns the files that have rows to compute, for a request without a condition. No fragment is read."""
         ids = self._ids(dataset)
         return [
             file
@@ -78,7 +78,7 @@ class Selection:
         return dict(zip(self.identities, field_ids(dataset, self.identities), strict=True))
 
     def _lacks(self, text: str, ids: Mapping[str, int]) -> bool:
-        """Returns whether a file, by what its record says, has rows to compute."""
+        """Returns whether a file has rows to compute. `text` is the `computed` of its record."""
         wanted = self.identities.items()
         if all(is_computed(text, ids[name], identity) for name, identity in wanted):
             return False
@@ -87,7 +87,8 @@ class Selection:
         return any(has_unknown(text, ids[name]) or has_outdated(text, ids[name]) for name in self.identities)
 
     def condition(self, table: ReadTable, dataset: LanceDataset) -> Condition:
-        """Returns the condition of the request, which has one. Raises InvalidInput for what is not one expression."""
+        """Returns the condition of the request, which must have one. Raises InvalidInput for text that is not one
+        expression."""
         return Reader(table, dataset).candidates(str(self.request.where))[0]
 
     def _not_computed(
@@ -110,13 +111,13 @@ class Selection:
     def _count(
         self, table: ReadTable, dataset: LanceDataset, condition: Condition, works: Sequence[FragmentWork]
     ) -> None:
-        """Counts the rows that the condition is true for, in fragments that were not looked into before."""
+        """Counts the rows for which the condition is true, in the fragments that were not counted before."""
         new = [work for work in works if work not in self._found]
         if not new and self._found:
             return
         every = {each.fragment_id: each for each in dataset.get_fragments()}
         chosen = [every[work.fragment_id] for work in new]
-        # Lance sees the condition in any case: it may report a problem with it.
+        # Lance gets the condition also without new fragments, so that it can report a fault of the condition.
         fragments = None if len(chosen) == len(every) or not chosen else chosen
         rows = dict.fromkeys((work.fragment_id for work in new), 0)
         place = (table.location, table.address)
@@ -127,14 +128,15 @@ class Selection:
         self._found.update((work, rows[work.fragment_id]) for work in new)
 
     def rows_of(self, works: Sequence[FragmentWork]) -> int:
-        """Returns the number of rows that the condition is true for in these fragments, which `chosen` has returned."""
+        """Returns the number of rows for which the condition is true in these fragments, which `chosen` has
+        returned."""
         return sum(self._found.get(work, 0) for work in works)
 
 
 def named_fragments(table: ReadTable, request: BackfillRequest) -> frozenset[int] | None:
     """Returns the fragments that the request names; None where it names none.
 
-    Raises NotFound for a version that is not kept, InvalidInput where all fragments are skipped.
+    Raises NotFound for a version that does not exist, and InvalidInput where all fragments are skipped.
     """
     if not request.names_fragments:
         return None

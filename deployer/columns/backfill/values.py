@@ -1,4 +1,4 @@
-"""The values of a backfill: rows that are chosen get what the definition makes of them, others keep theirs."""
+"""Computes the values of a backfill: chosen rows get the values of the definition, and other rows keep theirs."""
 
 from __future__ import annotations
 
@@ -27,17 +27,19 @@ if TYPE_CHECKING:
     from deployer.columns.fill.live_rows import Offsets
     from deployer.datasets.lance_types import LanceDataset
 
-READ_BYTES = 16_000_000  #: of the inputs that are read at a time
-READ_ROWS = 65_536  #: rows that are read at a time at most
-KEPT_ROWS = 65_536  #: rows with values that stay that are given at a time at most
+READ_BYTES = 16_000_000  #: bytes of inputs that are read at a time
+READ_ROWS = 65_536  #: most rows that are read at a time
+KEPT_ROWS = 65_536  #: most rows with unchanged values that are yielded at a time
 
 Size = Callable[[], int]
 
 
 class ComputedValues:
-    """See `fill.work.ValuesSource` and `ColumnValues`. `conditions` are those of the fragments to do: see `selection`.
+    """The values of a backfill (see `fill.work.ValuesSource` and `ColumnValues`). `conditions` has the condition of
+    each fragment to compute (see `selection`).
 
-    It can be pickled: each process that works on fragments has its own callers, which all tasks of the job there use.
+    The object can be pickled. Each process that works on fragments has its own callers, which all tasks of the job in
+    that process share.
     """
 
     def __init__(self, definition: Definition, failed: FailedRows, blobs: BlobInputs, share: ErrorShare) -> None:
@@ -45,7 +47,7 @@ class ComputedValues:
         self._definition, self._failed, self._blobs, self._share = definition, failed, blobs, share
         self.conditions: Mapping[int, str] = {}
         self._schema = pa.schema([arrow_field(each).with_nullable(True).remove_metadata() for each in self._columns])
-        self._callers = _Callers(definition)  # in another process those of the job there
+        self._callers = _Callers(definition)  # in another process, `__setstate__` sets the callers
 
     @property
     def _columns(self) -> Sequence[Any]:
@@ -59,19 +61,19 @@ class ComputedValues:
         self._callers = _callers_of((self._failed.root, self._failed.table_id, self._failed.job_id), self._definition)
 
     def prepare(self, dataset: LanceDataset, works: Sequence[FragmentWork]) -> None:
-        """Checks that blobs can be read. Raises InvalidInput where they cannot, FunctionFailed for a job that ended
-        since too many rows failed."""
+        """Checks the blobs and the share of failed rows. Raises InvalidInput for blobs that cannot be read, and
+        FunctionFailed for a job of which too many rows failed."""
         self._blobs.check(dataset)
         self._share.require()
 
     def close(self) -> None:
-        """Ends what the definition set up in this process."""
+        """Closes the callers of the definition in this process."""
         self._callers.close()
 
     def of_fragment(
         self, dataset: LanceDataset, work: FragmentWork, rows: range, size: Size
     ) -> Iterator[pa.RecordBatch]:
-        """Yields the values of these physical rows; null for deleted rows."""
+        """Yields the values of the physical rows `rows` of a fragment; null for deleted rows."""
         with self._callers.one() as caller:
             yield from self._of_fragment(caller, dataset, work, rows, size)
         self._share.settle()
@@ -87,7 +89,7 @@ class ComputedValues:
         for offsets, inputs in self._chosen(dataset, work, condition, rows):
             start = 0
             while start < len(offsets):
-                # A batch has at most `size` rows, with those between that keep their values.
+                # Each batch has at most `size` rows to compute, and the rows between them that keep their values.
                 stop = min(start + max(1, size()), len(offsets))
                 values = self._computed(caller, dataset, work, offsets[start:stop], inputs.slice(start, stop - start))
                 upto = int(offsets[stop - 1]) + 1
@@ -145,7 +147,8 @@ class ComputedValues:
     def _merged(
         self, before: LiveRows | None, start: int, stop: int, offsets: Offsets, values: pa.RecordBatch | None
     ) -> Iterator[pa.RecordBatch]:
-        """Yields the physical rows from `start` to `stop`: those at `offsets` with the new values."""
+        """Yields the physical rows from `start` to `stop`: the rows at `offsets` have the new values, and other rows
+        the values of `before`."""
         if values is not None and len(offsets) == stop - start:
             yield values
             return
@@ -183,7 +186,7 @@ class ComputedValues:
 
 
 class _Callers:
-    """Callers that are used again: each fragment has one for itself, in whichever threads its values are asked for."""
+    """A pool of callers. Each fragment uses one caller exclusively, also where several threads read its values."""
 
     def __init__(self, definition: Definition) -> None:
         self._definition = definition
@@ -208,12 +211,14 @@ class _Callers:
             each.close()
 
 
-_in_process: dict[tuple[str, str, str], _Callers] = {}  #: of the last job that this process worked on as tasks
+_in_process: dict[
+    tuple[str, str, str], _Callers
+] = {}  #: the callers of the last job on whose tasks this process worked
 _in_process_lock = threading.Lock()
 
 
 def _callers_of(job: tuple[str, str, str], definition: Definition) -> _Callers:
-    """Returns the callers of a job's tasks in this process, so that what a class sets up is set up once."""
+    """Returns the callers that all tasks of a job share in this process, so that the setup of a function runs once."""
     with _in_process_lock:
         if (found := _in_process.get(job)) is not None:
             return found
@@ -226,7 +231,7 @@ def _callers_of(job: tuple[str, str, str], definition: Definition) -> _Callers:
 
 
 def _rows_at_once(metadata: Any, columns: int) -> int:
-    """Returns the rows of a batch by the average size of a row in the fragment's files."""
+    """Returns the number of rows of a batch, from the average size of a row in the fragment's files."""
     size = sum(file.file_size_bytes or 0 for file in metadata.files)
     fields = sum(len(file.fields) for file in metadata.files)
     row = size / max(1, metadata.physical_rows) * min(1.0, (columns + 1) / max(1, fields))

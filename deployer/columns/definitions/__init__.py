@@ -1,4 +1,4 @@
-"""Definitions of columns by calls: computed columns that are added, changed, dropped and shown.
+"""Changes of columns by calls: adds computed columns, and alters and drops columns.
 
 `deployer.cli` and `deployer.table` may import it.
 """

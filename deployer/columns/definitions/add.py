@@ -1,4 +1,4 @@
-"""Adds columns that are null in all rows until something computes them: one commit, and no data file."""
+"""Adds columns that are null in all rows until a backfill computes them. This takes one commit and no data file."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 def check_new_columns(table: OpenTable, columns: Sequence[Column]) -> tuple[Column, ...]:
-    """Returns the columns with what is left to find of their definitions. Raises InvalidInput for those that the table
-    cannot have."""
+    """Returns the columns with the missing parts of their definitions filled in. Raises InvalidInput for columns that
+    the table cannot have."""
     before = live_spec(table)
     for column in columns:
         if any(column.name == each.name for each in before.columns):
@@ -32,8 +32,8 @@ def check_new_columns(table: OpenTable, columns: Sequence[Column]) -> tuple[Colu
 
 
 def add_columns(table: OpenTable, columns: Sequence[Column]) -> None:
-    """Adds columns, which `check_new_columns` gave, behind all others. Raises InvalidInput where others added one of
-    them meanwhile, Conflict when others always commit first."""
+    """Adds columns, which `check_new_columns` has returned, after all other columns. Raises InvalidInput where another
+    writer added one of them meanwhile, and Conflict where other writers win all attempts."""
     names = [column.name for column in columns]
 
     def operation(dataset: LanceDataset) -> LanceOperation.BaseOperation:

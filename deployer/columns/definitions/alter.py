@@ -1,4 +1,4 @@
-"""Changes columns by a call: their names, types, nullability and definitions, all of one call or none."""
+"""Changes the names, types, nullability and definitions of columns. A call makes all of its changes or none."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Alteration:
-    """The new properties of a column; None: the property stays. `using` is SQL that converts values to the new type."""
+    """The new properties of a column; None leaves a property unchanged. `using` is the SQL that converts values to the
+    new type."""
 
     column: str
     rename: str | None = None
@@ -37,15 +38,16 @@ class Alteration:
 
 
 def alter_columns(table: OpenTable, alterations: Sequence[Alteration]) -> None:
-    """Makes the alterations, by the same changes as `up`. Raises as `check_alterations`; nothing is changed then."""
+    """Makes the alterations, by the same changes as `up`. Raises as `check_alterations` does; then nothing is
+    changed."""
     update_table(table.store, table.root, table.entry.table_id, check_alterations(table, alterations))
 
 
 def check_alterations(table: OpenTable, alterations: Sequence[Alteration]) -> TableSpec:
     """Returns the table's spec after the alterations.
 
-    Raises InvalidInput for columns that are not there and what specs could not say; Refused where keys or holds do not
-    allow it; Conflict while a run writes the columns.
+    Raises InvalidInput for unknown columns and for changes that would be invalid in a spec, Refused where keys or holds
+    do not allow a change, and Conflict while a run writes the columns.
     """
     before = live_spec(table)
     after = before
@@ -87,7 +89,7 @@ def _altered(spec: TableSpec, alteration: Alteration) -> TableSpec:
 
 
 def _renamed(spec: TableSpec, before: str, after: str) -> TableSpec:
-    """Returns the spec in which a column has another name, wherever the table refers to it."""
+    """Returns the spec with the column renamed in all places that refer to it."""
 
     def name_of(name: str) -> str:
         return after if name == before else name
@@ -125,7 +127,7 @@ def _renamed(spec: TableSpec, before: str, after: str) -> TableSpec:
 
 
 def _refuse_unclear_names(spec: TableSpec, before: str) -> None:
-    """Raises Refused where the new name in an expression does not mean the column: it reads others than before."""
+    """Raises Refused where an SQL expression would read other columns than before the rename."""
     schema = arrow_schema(spec.columns)
     wanted: Mapping[str, ComputedBySql] = {
         each.name: each.computed for each in spec.columns if isinstance(each.computed, ComputedBySql)

@@ -1,4 +1,4 @@
-"""Adds and changes columns as the calls of the table API say it: by SQL, functions and dicts."""
+"""Adds and changes columns from the arguments of the table API: SQL, functions and dicts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PARTS = ("path", "udf", "rename", "nullable", "data_type", "using", "on_load")
 
 
 def add_transformed(table: OpenTable, transforms: Transforms, *, on_load: bool = False) -> None:
-    """Adds the columns of transforms; see `Table.add_columns`."""
+    """Adds the columns that transforms define (see `Table.add_columns`)."""
     made = columns_of_transforms(table.schema, transforms)
     columns = [_with_on_load(each.column, on_load) for each in made]
     try:
@@ -41,7 +41,7 @@ def add_transformed(table: OpenTable, transforms: Transforms, *, on_load: bool =
 
 
 def alter_transformed(table: OpenTable, alterations: Sequence[Mapping[str, Any]]) -> None:
-    """Makes the alterations of dicts; see `Table.alter_columns`."""
+    """Makes the alterations that dicts describe (see `Table.alter_columns`)."""
     spec = live_spec(table)
     columns = {column.name: column for column in spec.columns}
     found: list[Alteration] = []

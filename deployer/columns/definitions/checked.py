@@ -1,4 +1,4 @@
-"""Changes of a table's declaration by calls, checked as specs are."""
+"""Checks a changed declaration of a table in the same way as a spec."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 def live_spec(table: ReadTable) -> TableSpec:
-    """Returns what the table is now, as a spec."""
+    """Returns the table's present state as a spec."""
     return live_table(table.entry, table.state).spec
 
 
 def checked_spec(before: TableSpec, after: TableSpec) -> TableSpec:
-    """Returns the spec with what is left to find of it, the inputs of SQL among it.
+    """Returns the spec `after` with its missing parts filled in, such as the inputs of SQL.
 
-    Raises InvalidInput for all that specs could not say. What was so before is not reported.
+    Raises InvalidInput with all problems of the spec, except those that `before` has too.
     """
     if after.view is not None:
         raise InvalidInput(
@@ -45,7 +45,7 @@ def checked_spec(before: TableSpec, after: TableSpec) -> TableSpec:
 
 
 def _resolved(columns: Sequence[Column], found: Sequence[Column]) -> tuple[Column, ...]:
-    """The document has no identities that were kept."""
+    """Returns the columns with their definitions from `found`, and with their kept identities, which `found` lacks."""
     computed: Mapping[str, Computed | None] = {each.name: each.computed for each in found}
 
     def resolved(column: Column) -> Column:

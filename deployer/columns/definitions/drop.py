@@ -1,4 +1,4 @@
-"""Drops columns by a call, where nothing else of the table needs them."""
+"""Drops columns that nothing else of the table needs."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def drop_columns(table: OpenTable, names: Sequence[str]) -> None:
     """Drops columns, and the indexes on them.
 
-    Raises InvalidInput for columns that are not there; Refused for those that something needs: keys, columns that are
-    computed from them, retention, the embedding and legal holds.
+    Raises InvalidInput for unknown columns, Conflict while a run writes the columns, and Refused for columns that a
+    key, a computed column, the retention, the embedding or a legal hold needs.
     """
     before = live_spec(table)
     for name in names:
@@ -40,7 +40,7 @@ def drop_columns(table: OpenTable, names: Sequence[str]) -> None:
 
 
 def known_column(spec: TableSpec, name: object) -> str:
-    """Returns the name of a column of the table. Raises InvalidInput, with the nearest one, for another."""
+    """Returns the name of a column of the table. Raises InvalidInput, with the nearest name, for an unknown one."""
     columns = [column.name for column in spec.columns]
     if isinstance(name, str) and name in columns:
         return name

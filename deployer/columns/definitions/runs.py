@@ -1,4 +1,4 @@
-"""Runs that write values of columns, beside which the definitions of these columns stay as they are."""
+"""Refuses changes of columns while a run writes their values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def refuse_while_written(table: OpenTable, names: Collection[str]) -> None:
-    """Raises Conflict, naming the run, while one writes these columns, or columns that are computed from them."""
+    """Raises Conflict, which names the run, while a run writes these columns or columns that are computed from them."""
     now = Clock().now()
     read = {field.name: computed.inputs for field in table.schema if (computed := computed_of(field)) is not None}
     for run in table.state.runs.values():

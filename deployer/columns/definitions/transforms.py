@@ -1,4 +1,4 @@
-"""The columns that `add_columns` and `alter_columns` mean: SQL and functions as definitions of computed columns."""
+"""Makes columns from the arguments of `add_columns` and `alter_columns`: SQL and functions become definitions."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from deployer.specs.types.types import ColumnType
 
 SaveFunction = Callable[[UDF], str]  #: packages a function below the root, and returns the hash of the package
-_UNSAVED = "0" * 32  #: in the place of the hash of a function that is not saved yet
+_UNSAVED = "0" * 32  #: stands for the hash of a function that is not saved yet
 _PLAINER = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 
 
 @dataclass(frozen=True, slots=True)
 class MadeColumn:
-    """A column with its definition, and the function that computes it, which is not saved yet; None for SQL."""
+    """A column with its definition. `udf` is the function that computes it, which is not saved yet; None for SQL."""
 
     column: Column
     udf: UDF | None = None
@@ -37,8 +37,8 @@ class MadeColumn:
 def columns_of_transforms(schema: pa.Schema, transforms: Transforms) -> tuple[MadeColumn, ...]:
     """Returns the columns that transforms add to a table of this schema.
 
-    Raises InvalidFunction, a ValueError, for what cannot be. Warns (UserWarning) of parameters whose types are not
-    checked.
+    Raises InvalidFunction, a ValueError, for transforms that do not fit. Warns (UserWarning) of parameters whose types
+    are not checked.
     """
     return tuple(_made(each, schema) for each in bind_transforms(schema, transforms))
 
@@ -47,8 +47,8 @@ def transformed(column: Column, schema: pa.Schema, given: Any) -> MadeColumn:
     """Returns a column of the table with the definition that a transform gives it: SQL, a function, or a function and
     its input columns.
 
-    A function that makes several columns continues to make the one that it made. Raises InvalidFunction for what cannot
-    be, and for values of another type than the column's.
+    A function that makes several columns keeps making this column by the same output. Raises InvalidFunction for a
+    transform that does not fit, and for values of another type than the column's.
     """
     others = pa.schema([field for field in schema if field.name != column.name])
     where = f"column `{column.name}`"
@@ -70,7 +70,8 @@ def transformed(column: Column, schema: pa.Schema, given: Any) -> MadeColumn:
 
 
 def saved(made: Sequence[MadeColumn], columns: Sequence[Column], save: SaveFunction) -> tuple[Column, ...]:
-    """Returns the columns, which were checked since, with the hashes of their functions; saves each function once."""
+    """Returns the checked `columns` with the hashes of their functions. Saves each function once. `made` are the same
+    columns before the check."""
     hashes: dict[int, str] = {}
     found = []
     for each, column in zip(made, columns, strict=True):
@@ -84,7 +85,8 @@ def saved(made: Sequence[MadeColumn], columns: Sequence[Column], save: SaveFunct
 
 
 def _apart(udf: UDF, others: pa.Schema) -> UnpackedUDF:
-    """Returns the function with names of outputs that no other column has, such as those that it makes already."""
+    """Returns the function with a prefix for its outputs, so that their names differ from those of all columns. The
+    function may already make some of these columns."""
     there = {name.lower() for name in others.names}
     prefix = ""
     while any(f"{prefix}{each.name}".lower() in there for each in udf.outputs):
@@ -117,8 +119,8 @@ def _made(bound: BoundOutput, schema: pa.Schema) -> MadeColumn:
 
 
 def column_of_sql(name: str, sql: str, schema: pa.Schema, *, on_load: bool = False) -> Column:
-    """Returns a column of the type that the expression gives. Raises InvalidFunction for one that cannot be computed
-    from the table's columns."""
+    """Returns a column with the type of the expression. Raises InvalidFunction for an expression that cannot be
+    computed from the table's columns."""
     return Column(
         name,
         _type_of_sql(BoundOutput(name, None, sql=sql), schema),

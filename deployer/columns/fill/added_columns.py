@@ -1,4 +1,5 @@
-"""The columns that a run writes and the table lacks: checked, and added as null in all rows, without a data file."""
+"""Checks and adds the columns that a run writes and the table lacks. New columns are null in all rows and need no data
+file."""
 
 from __future__ import annotations
 
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
     from deployer.state.store import StateStore
     from deployer.tables.open_table import OpenTable
 
-ATTEMPTS = 20  #: how often it is tried again after others committed first
+ATTEMPTS = 20  #: attempts of a commit while other writers commit first
 
 
 def refuse_new_column(table: OpenTable, column: Column) -> None:
-    """Raises InvalidInput for a column that the table cannot have: for its name, or a type that its files cannot."""
+    """Raises InvalidInput for a column whose name is not valid in the table, or whose type its files cannot have."""
     _refuse_names(table, column)
     others = (name for name in table.schema.names if name.lower() == column.name.lower())
     if other := next(others, None):
@@ -45,8 +46,8 @@ def _refuse_names(table: OpenTable, column: Column, *, nested: bool = False) -> 
 
 
 def add_columns(store: StateStore, root: str, table_id: str, target: Target) -> None:
-    """Adds the missing columns behind the others, each by a commit of its own. Raises Conflict when others always
-    commit first."""
+    """Adds the missing columns after the other columns, each by its own commit. Raises Conflict when other writers win
+    all attempts."""
     for column in target.added:
         _add(store, root, table_id, column)
 

@@ -1,4 +1,5 @@
-"""The number of rows of a fragment that are made at a time, and the time after which they are saved. Pure."""
+"""The number of rows of a fragment that are computed at a time, and the time after which they are saved. All functions
+are pure."""
 
 from __future__ import annotations
 
@@ -7,17 +8,18 @@ from dataclasses import dataclass
 
 from deployer.errors import InvalidInput
 
-LARGEST_ROWS = 1_048_576  #: rows that are made at a time at most, unless the caller says otherwise
-SMALLEST_ROWS = 4_096  #: rows that are made at a time at least, unless the caller says otherwise
-GROWTH = 2.0  #: how much larger a batch is than the one before at most
+LARGEST_ROWS = 1_048_576  #: default of the most rows that are computed at a time
+SMALLEST_ROWS = 4_096  #: default of the fewest rows that are computed at a time
+GROWTH = 2.0  #: largest factor from the size of a batch to that of the next
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointSizes:
-    """Sizes in rows and times in seconds of the parts in which values of a fragment are made and saved.
+    """Sizes in rows and times in seconds of the batches in which values of a fragment are computed and saved.
 
-    The first batch has `first` rows (None: `smallest`). Those after it are to take `seconds` each, within `smallest`
-    and `largest` rows. What was made is saved when that is `flush_seconds` ago (None: `seconds`; 0: each batch).
+    The first batch has `first` rows (None: `smallest`). Each later batch has between `smallest` and `largest` rows, so
+    that it takes about `seconds`. Values are saved `flush_seconds` after the last save (None: `seconds`; 0: after each
+    batch).
     """
 
     first: int | None = None
@@ -32,14 +34,15 @@ class CheckpointSizes:
 
 
 class BatchSize:
-    """The rows of the next batch, by the time that those before it took. One thread uses it."""
+    """The number of rows of the next batch, from the durations of earlier batches. Not safe for threads."""
 
     def __init__(self, sizes: CheckpointSizes) -> None:
         self._sizes = sizes
         self.rows = self._within(sizes.smallest if sizes.first is None else sizes.first)
 
     def took(self, rows: int, seconds: float) -> None:
-        """Notes a batch. One of fewer rows than asked for says nothing of larger ones, unless it took too long."""
+        """Adjusts the size after a batch of `rows` rows that took `seconds`. A batch with fewer rows than requested
+        changes the size only if it took too long."""
         wanted = self._sizes.seconds
         if rows < self.rows and seconds <= wanted:
             return
@@ -58,7 +61,7 @@ def checked_checkpoint_sizes(
     default_seconds: float,
     batch_checkpoint_flush_interval_seconds: float | None = None,
 ) -> CheckpointSizes:
-    """Returns the sizes that a call asks for. Raises InvalidInput for arguments that cannot be."""
+    """Returns the sizes that the arguments of a call request. Raises InvalidInput for invalid arguments."""
     require_positive("checkpoint_size", checkpoint_size)
     require_positive("min_checkpoint_size", min_checkpoint_size)
     require_positive("max_checkpoint_size", max_checkpoint_size)
@@ -82,7 +85,7 @@ def checked_checkpoint_sizes(
 
 
 def require_positive(name: str, size: object) -> None:
-    """Raises InvalidInput for what is neither None nor a whole number from 1."""
+    """Raises InvalidInput for a value that is neither None nor a whole number of at least 1."""
     if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
         raise InvalidInput(
             f"{name}={size!r} is not a positive whole number", remedy=f"leave {name} out, or give 1 or more"
@@ -90,7 +93,7 @@ def require_positive(name: str, size: object) -> None:
 
 
 def require_seconds(name: str, seconds: object) -> None:
-    """Raises InvalidInput for what is neither None nor a number of seconds from 0."""
+    """Raises InvalidInput for a value that is neither None nor a number of seconds of at least 0."""
     if seconds is None:
         return
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not math.isfinite(seconds):

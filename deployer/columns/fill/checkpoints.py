@@ -1,9 +1,9 @@
-"""Checkpoints of jobs that write columns: what a killed run has done, so that the next run does not do it again.
+"""Checkpoints of jobs that write columns: the finished work of a killed run, which the next run does not repeat.
 
-They are below the root, in `_work/TABLE_ID/JOB_ID/`: `job` says what the job is, `fragment-ID` which data file has the
-values of a fragment, and `parts-ID` has values of a fragment that is not done (see `parts`). Each has a checksum; one
-that is damaged counts as missing. The data files lie in the dataset's own folder: a commit only names them. `table gc`
-and CLEAN remove the checkpoints of jobs that no run works on, once they are older than the grace period.
+Checkpoints are below the root, in `_work/TABLE_ID/JOB_ID/`. `job` describes the job, `fragment-ID` names the data files
+with the values of a fragment, and `parts-ID` has values of an unfinished fragment (see `parts`). Each has a checksum; a
+damaged checkpoint counts as missing. The data files lie in the dataset's own folder, and a commit only names them.
+`table gc` and CLEAN remove the checkpoints of jobs that no run works on, once they are older than the grace period.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _JOB = "job"
 
 
 def checked_job_id(job_id: str) -> str:
-    """Returns the id, which becomes the name of a folder. Raises InvalidInput for one that cannot."""
+    """Returns the id, which becomes the name of a folder. Raises InvalidInput for an id that cannot be such a name."""
     if not isinstance(job_id, str) or not _JOB_ID.fullmatch(job_id):
         raise InvalidInput(
             f"{job_id!r} is not a valid job id",
@@ -41,7 +41,8 @@ def checked_job_id(job_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The values of one fragment of dataset number `dataset`, as `work` says that it was read."""
+    """The data files with the values of one fragment of dataset number `dataset`. `work` is the state of the fragment
+    from which the values were computed."""
 
     dataset: int
     work: FragmentWork
@@ -52,7 +53,8 @@ class Checkpoint:
         return frozenset(each.path for each in self.files)
 
     def holds(self, dataset: int, work: FragmentWork) -> bool:
-        """Returns whether these are still the values of the fragment, whether or not it has some of them."""
+        """Returns whether these are still the values for the fragment `work`, whose outputs may already have some of
+        the files."""
         return (
             self.dataset == dataset
             and len(self.work.outputs) == len(work.outputs)
@@ -60,11 +62,11 @@ class Checkpoint:
         )
 
     def is_committed(self, dataset: int, work: FragmentWork) -> bool:
-        """Returns whether the fragment has these values."""
+        """Returns whether the fragment `work` has these files, so that the values are committed."""
         return self.dataset == dataset and self.work.inputs == work.inputs and self.paths <= set(work.outputs)
 
     def is_whole(self, location: str) -> bool:
-        """Returns whether the dataset at `location` has the files, with all their bytes."""
+        """Returns whether the dataset at `location` has the files, complete with all their bytes."""
         objects = objects_at(location)
         try:
             return all(objects.size(f"data/{file.path}") == file.bytes for file in self.files)
@@ -84,7 +86,8 @@ class JobFolder:
         return objects_at(self._root)
 
     def begin(self, document: Mapping[str, Any], where: str) -> None:
-        """Notes what the job is. Raises InvalidInput where the id is that of a job that does something else."""
+        """Stores the description of the job. Raises InvalidInput where the id belongs to a job with another
+        description."""
         text = seal(json.dumps(document, sort_keys=True).encode())
         if self._objects.replace(f"{self._folder}/{_JOB}", text, None) is not None:
             return
@@ -109,14 +112,14 @@ class JobFolder:
             )
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Stores the checkpoint of a fragment; it outlives this process when this returns.
+        """Stores the checkpoint of a fragment. After the call returns, the checkpoint survives the end of this process.
 
-        After a power failure it may be damaged, and then counts as missing.
+        A power failure may damage it; then it counts as missing.
         """
         self._objects.put(self._path_of(checkpoint.work.fragment_id), _sealed(checkpoint), durable=False)
 
     def save_first(self, checkpoint: Checkpoint) -> bool:
-        """Stores the checkpoint as `save` does where the fragment has none; returns whether it did."""
+        """Stores the checkpoint as `save` does, but only if the fragment has none; returns whether it was stored."""
         path = self._path_of(checkpoint.work.fragment_id)
         return self._objects.replace(path, _sealed(checkpoint), None, durable=False) is not None
 
@@ -130,7 +133,7 @@ class JobFolder:
         return found
 
     def saved_of(self, fragment_id: int) -> Checkpoint | None:
-        """Returns the checkpoint of a fragment; None where there is none, or what is there was not saved by a job."""
+        """Returns the checkpoint of a fragment; None where it is missing or invalid."""
         document = self._read(f"fragment-{fragment_id}")
         if document is None:
             return None
@@ -140,7 +143,7 @@ class JobFolder:
             return None
 
     def saved_parts(self, fragment_id: int | None = None) -> dict[int, list[range]]:
-        """Returns the rows of the parts that are saved, by fragment id; None: of all fragments."""
+        """Returns the rows of the saved parts by fragment id, of one fragment or (None) of all fragments."""
         found: dict[int, list[range]] = {}
         folder = self._folder if fragment_id is None else parts_folder(self._folder, fragment_id)
         for path in self._objects.list(folder):
@@ -151,7 +154,7 @@ class JobFolder:
         return found
 
     def parts(self, dataset: int, work: FragmentWork, known: Sequence[range]) -> Parts:
-        """Returns the parts of a fragment, of which `known` are saved."""
+        """Returns the parts of a fragment; `known` are the rows of the saved parts."""
         return Parts(self._root, parts_folder(self._folder, work.fragment_id), dataset, work, known)
 
     def remove(self) -> None:
@@ -171,8 +174,8 @@ class JobFolder:
 
 
 def _checkpoint(fragment_id: int, document: Mapping[str, Any]) -> Checkpoint:
-    """Raises KeyError, TypeError, ValueError or AttributeError for a document that `_sealed` does not make: anyone who
-    can write below the root can store one."""
+    """Returns the checkpoint of a document. Raises KeyError, TypeError, ValueError or AttributeError for an invalid
+    document, because any writer below the root can store one."""
     rows = operator.index(document["rows"])
     work = FragmentWork(fragment_id, rows, tuple(document["inputs"]), tuple(document["outputs"]))
     files = tuple(ColumnFile(fragment_id, rows, each) for each in document["files"])

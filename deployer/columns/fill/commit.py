@@ -1,7 +1,7 @@
-"""Commits files of columns' values, by the protocol of `deployer.datasets.commit.protocol`.
+"""Commits files with values of columns, by the protocol of `deployer.datasets.commit.protocol`.
 
-What is recorded is read from the dataset, so the process itself and the roll-forward record the same. Fragments that
-others rewrote or whose inputs they changed meanwhile are left out: the run makes their values again.
+The record of a commit is read from the dataset. Therefore the process itself and the roll-forward record the same. A
+commit leaves out fragments that other writers rewrote, or whose inputs they changed: the run computes these again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from deployer.tables.open_table import ReadTable
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
-ATTEMPTS = 30  #: how often a commit is prepared again after others committed first
+ATTEMPTS = 30  #: attempts of a commit while other writers commit first
 _BACKOFF = Backoff(first=0.04, longest=2.0)
 
 
@@ -46,12 +46,12 @@ Select = Callable[[ReadTable, "LanceDataset", Sequence[FragmentWork]], list[Frag
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """A run that writes columns: its table, its job, and what it writes. `holder` has the run.
+    """A run that writes columns: its table, its job, and the columns. `holder` is the process that holds the run.
 
-    `identities` are those of the definitions that compute the values, by column; there are none where the values are
-    from elsewhere. `completes`: whether all rows of a fragment that is committed are computed by these then. `select`
-    returns the fragments to write, of those that are not done; None: all. `admit` is called before values are
-    committed, and raises what forbids that.
+    `identities` are those of the definitions that compute the values, by column; empty where no definition computes
+    them. `completes` returns whether these definitions have computed all rows of a fragment after its commit. `select`
+    returns the fragments to write, out of the unfinished fragments; None writes all. `admit` is called before values
+    are committed, and raises an error to forbid the commit.
     """
 
     store: StateStore
@@ -67,7 +67,7 @@ class Filling:
     completes: Callable[[int], bool] = lambda _: True
     select: Select | None = None
     admit: Callable[[], None] = lambda: None
-    asked: str = ""  #: what the job was asked for, as JSON, which its record keeps; empty where nothing is kept
+    asked: str = ""  #: the JSON description of the job for its record; empty for none
 
     @property
     def address(self) -> str:
@@ -75,13 +75,13 @@ class Filling:
 
     @property
     def location(self) -> str:
-        """Path or URI of the Lance dataset."""
+        """The path or URI of the Lance dataset."""
         return dataset_location(self.root, self.entry)
 
     def claim(self, fragment_ids: Sequence[int]) -> bool:
-        """Claims these fragments in the place of those before; returns whether they are all there still.
+        """Claims these fragments instead of the fragments claimed before; returns whether all of them still exist.
 
-        Raises Conflict where the run was lost or the table was rewritten.
+        Raises Conflict where the run was ended or taken over, or the table was rewritten.
         """
         ids = tuple(sorted(fragment_ids))
         required = to_claim(self.run_id, self.holder, ids, self.entry.dataset)
@@ -93,7 +93,7 @@ class Filling:
         return True
 
     def require_held(self, state: TableState) -> None:
-        """Raises Conflict where another process has the run, or the table has another dataset."""
+        """Raises Conflict where this process no longer holds the run, or the table has another dataset."""
         if state.dataset != self.entry.dataset:
             raise self.conflict("the table was rewritten meanwhile")
         run = state.runs.get(self.run_id)
@@ -109,7 +109,7 @@ class Filling:
         )
 
     def require_columns(self, dataset: LanceDataset) -> None:
-        """Raises Conflict where a column is gone or of another type since the run began."""
+        """Raises Conflict where a column of the run was dropped or renamed, or has another type."""
         now = {column.name: column.type for column in columns_of(dataset.schema)}
         for column in self.target.columns:
             if now.get(column.name) != column.type:
@@ -121,11 +121,11 @@ class Filling:
 
 
 def commit_columns(filling: Filling, checkpoints: Sequence[Checkpoint]) -> set[int]:
-    """Commits the files of fragments as one version of the dataset; returns the fragments whose values it has.
+    """Commits the files of fragments as one version of the dataset; returns the ids of the committed fragments.
 
-    Where fragments have values of some of the columns and none of others, these are two versions (see
-    `work.column_groups`). Raises Conflict where the run was lost, the table was rewritten or a column was changed, and
-    OutcomeUnknown when Lance did not answer.
+    Where fragments have values in only some of the columns, there are two versions (see `work.column_groups`). Raises
+    Conflict where the run was ended or taken over, the table was rewritten or a column was changed. Raises
+    OutcomeUnknown where it is unknown whether Lance committed.
     """
     files = [(checkpoint, file) for checkpoint in checkpoints for file in checkpoint.files]
     kinds = sorted({tuple(file.metadata["fields"]) for _, file in files})
@@ -137,7 +137,7 @@ def commit_columns(filling: Filling, checkpoints: Sequence[Checkpoint]) -> set[i
 
 
 def _of_one_kind(filling: Filling, chosen: Sequence[tuple[Checkpoint, ColumnFile]]) -> set[str]:
-    """Commits files with the same columns; returns the paths of those that the dataset has then."""
+    """Commits files with the same columns; returns the paths of the files that the dataset has afterwards."""
     commits = TableCommits(filling.store, filling.root, filling.entry)
     for _ in _BACKOFF.attempts(ATTEMPTS):
         with filling.store.turn(filling.entry.table_id):
@@ -153,14 +153,15 @@ def _of_one_kind(filling: Filling, chosen: Sequence[tuple[Checkpoint, ColumnFile
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """The paths of the files that the dataset has, and the id of the commit to record; None where none was needed."""
+    """The paths of the files that the dataset has afterwards, and the id of the commit to record; None where none was
+    needed."""
 
     paths: set[str]
     job_id: str | None
 
 
 def _sent(commits: TableCommits, filling: Filling, chosen: Sequence[tuple[Checkpoint, ColumnFile]]) -> _Attempt | None:
-    """Commits the files that the newest version lacks to Lance; None where another commit to Lance was first."""
+    """Commits to Lance the files that the newest version lacks. Returns None where another commit to Lance was first."""
     entry = filling.entry
     now, state = current(filling.store, filling.root, entry, filling.store.table(entry.table_id))
     if now.dataset != entry.dataset:
@@ -168,11 +169,11 @@ def _sent(commits: TableCommits, filling: Filling, chosen: Sequence[tuple[Checkp
     dataset = open_dataset(commits.location, state.lance_version)
     filling.require_columns(dataset)
     ids = [each.work.fragment_id for each, _ in chosen]
-    there = {work.fragment_id: work for work in works_of(dataset, filling.target, filling.inputs, ids)}
+    present = {work.fragment_id: work for work in works_of(dataset, filling.target, filling.inputs, ids)}
     same = [
-        (there[each.work.fragment_id], file)
+        (present[each.work.fragment_id], file)
         for each, file in chosen
-        if each.work.fragment_id in there and each.holds(entry.dataset, there[each.work.fragment_id])
+        if each.work.fragment_id in present and each.holds(entry.dataset, present[each.work.fragment_id])
     ]
     missing = [file for work, file in same if file.path not in work.outputs]
     paths = {file.path for _, file in same}
@@ -185,8 +186,8 @@ def _sent(commits: TableCommits, filling: Filling, chosen: Sequence[tuple[Checkp
 def _committed(
     commits: TableCommits, filling: Filling, state: TableState, dataset: LanceDataset, files: Sequence[ColumnFile]
 ) -> str | None:
-    """Sends one commit, and returns its id; None where it is to be prepared again on a newer version."""
-    job_id = f"{filling.job_id}-{uuid.uuid4().hex[:8]}"  # the job's own id is for all of it; see `_dead`
+    """Sends one commit, and returns its id; None where it has to be prepared again on a newer version."""
+    job_id = f"{filling.job_id}-{uuid.uuid4().hex[:8]}"  # the job's own id is for the whole job; see `_dead`
     required = to_fill_columns(job_id, filling.run_id, filling.holder, state.schema, filling.entry.dataset)
     reached("columns.commit.before-intent")
     try:
@@ -217,7 +218,7 @@ def _committed(
 
 
 def _computed(filling: Filling, dataset: LanceDataset, files: Sequence[ColumnFile]) -> ComputedFragments | None:
-    """Returns which definitions computed these values; None where none did."""
+    """Returns the definitions that computed these values, and the completed fragments; None without a definition."""
     if not filling.identities:
         return None
     written = {field_id for each in files for field_id in each.metadata["fields"]}
@@ -228,15 +229,15 @@ def _computed(filling: Filling, dataset: LanceDataset, files: Sequence[ColumnFil
 
 
 def _dead(filling: Filling, state: TableState) -> list[str]:
-    """Returns commits under way of processes that died: those of earlier runs of the job, since this one holds it, and
-    those that others began too long ago."""
+    """Returns the ids of unfinished commits of dead processes: commits of earlier runs of the job, which this run
+    holds, and commits that other jobs began too long ago."""
     form = re.compile(f"{re.escape(filling.job_id)}-[0-9a-f]{{8}}")
     own = [job for job, each in state.intents.items() if each.kind == filling.kind and form.fullmatch(job)]
     return [*own, *(each for each in dead_loads(state, time.time_ns() // 1_000_000) if each not in own)]
 
 
 def record_done(filling: Filling, rows: int) -> None:
-    """Records that the whole job is done: it is never done twice."""
+    """Records that the whole job is complete, so that it is never repeated. `rows` is the number of its rows."""
     state = filling.store.table(filling.entry.table_id)
     required = to_fill_columns(filling.job_id, filling.run_id, filling.holder, state.schema, filling.entry.dataset)
     done = FilesAdded((), state.lance_version, filling.job_id, rows, filling.kind, filling.asked)

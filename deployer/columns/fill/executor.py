@@ -1,4 +1,4 @@
-"""Writes the fragments of a portion: in threads of this process, or with another executor, such as tasks of Spark."""
+"""Executors that write a group of fragments: in threads of this process, or elsewhere, such as in Spark tasks."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from deployer.errors import Interrupted
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
-TICK = 0.5  #: seconds between two looks at the progress of fragments
+TICK = 0.5  #: seconds between two reports of the progress of fragments
 
-Parts = Mapping[int, Sequence[range]]  #: the rows of fragments that parts are saved of, by fragment id
-OnTick = Callable[[], None]  #: called now and then; what it raises ends the work
+Parts = Mapping[int, Sequence[range]]  #: the rows of saved parts, by fragment id
+OnTick = Callable[[], None]  #: a callback that is called regularly; its errors end the work
 
 
 class Executor(Protocol):
-    """Writes fragments, and commits nothing."""
+    """An executor, which writes fragments and commits nothing."""
 
     def written(
         self,
@@ -37,17 +37,19 @@ class Executor(Protocol):
         on_rows: OnRows,
         on_tick: OnTick,
     ) -> list[Checkpoint]:
-        """Returns a checkpoint for each of the fragments of the opened version, in their order.
+        """Writes the fragments of the opened version, and returns a checkpoint for each, in their order.
 
-        Raises the first failure, after which no further fragment is begun, and what the callbacks raise.
+        Raises the first error of a fragment or of a callback. After an error, no further fragment is begun.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class InThreads:
-    """Writes at most `concurrency` fragments at a time in this process, and no more than it has cores.
+    """An executor that writes at most `concurrency` fragments at a time in this process, and not more than it has
+    cores.
 
-    Fragments of more than `task_rows` rows are split, and their pieces are made at the same time; None: no fragment is.
+    A fragment of more than `task_rows` rows is split into pieces, which are computed at the same time. None splits no
+    fragment.
     """
 
     concurrency: int = 8
@@ -70,26 +72,26 @@ class InThreads:
             on_rows(rows)
 
         with ThreadPoolExecutor(slots_of(self.concurrency), thread_name_prefix="columns") as pool:
-            portion = _Portion(pool, writer, dataset, parts, counted)
+            group = _Group(pool, writer, dataset, parts, counted)
             try:
                 for task in tasks_of(works, self.task_rows):
                     for piece in task:
-                        portion.begin(piece)
-                while portion.left:
-                    ended, _ = wait(portion.left, TICK, FIRST_COMPLETED)
+                        group.begin(piece)
+                while group.left:
+                    ended, _ = wait(group.left, TICK, FIRST_COMPLETED)
                     for future in ended:
-                        portion.end(future)
+                        group.end(future)
                     on_tick()
             except BaseException:
                 stop.set()
-                for future in portion.left:
+                for future in group.left:
                     future.cancel()
                 raise
-        return [portion.made[work.fragment_id] for work in works]
+        return [group.made[work.fragment_id] for work in works]
 
 
-class _Portion:
-    """The pieces of fragments that are done in the threads of a pool. One thread uses it."""
+class _Group:
+    """The group of fragments that the threads of a pool write, piece by piece. Not safe for threads."""
 
     def __init__(
         self, pool: ThreadPoolExecutor, writer: FragmentWriter, dataset: LanceDataset, parts: Parts, on_rows: OnRows
@@ -97,10 +99,10 @@ class _Portion:
         self.made: dict[int, Checkpoint] = {}
         self.left: dict[Future[Checkpoint | None], FragmentWork] = {}
         self._pool, self._writer, self._dataset, self._parts, self._on_rows = pool, writer, dataset, parts, on_rows
-        self._pieces = Counter[int]()  # of split fragments, those that are not done
+        self._pieces = Counter[int]()  # the number of unfinished pieces of each split fragment
 
     def begin(self, piece: Piece) -> None:
-        """Has a thread do the piece."""
+        """Submits the piece to the pool."""
         work = piece.work
         known = self._parts.get(work.fragment_id, ())
         if piece.is_whole:
@@ -113,8 +115,8 @@ class _Portion:
         self.left[future] = work
 
     def end(self, future: Future[Checkpoint | None]) -> None:
-        """Takes what a thread has done; after the last piece of a fragment, has one write the file. Raises what it
-        raised."""
+        """Takes the result of a completed piece; after the last piece of a fragment, submits the writing of its file.
+        Raises the error of the piece."""
         work = self.left.pop(future)
         checkpoint = future.result()
         if checkpoint is not None:
@@ -123,12 +125,12 @@ class _Portion:
         self._pieces[work.fragment_id] -= 1
         if not self._pieces[work.fragment_id]:
             saved = self._writer.folder.saved_parts(work.fragment_id).get(work.fragment_id, ())
-            self._write(work, saved, lambda _: self._on_rows(0))  # these rows were counted
+            self._write(work, saved, lambda _: self._on_rows(0))  # these rows are counted already
 
     def _write(self, work: FragmentWork, parts: Sequence[range], on_rows: OnRows) -> None:
         self.left[self._pool.submit(self._writer.write, self._dataset, work, parts, on_rows)] = work
 
 
 def slots_of(concurrency: int) -> int:
-    """Returns how many threads of this process work at the same time."""
+    """Returns the number of threads of this process that work at the same time."""
     return max(1, min(concurrency, os.cpu_count() or 1))

@@ -1,4 +1,5 @@
-"""Writes the values of one fragment as data files, with a checkpoint: in a thread of the run, or in a task of Spark."""
+"""Writes the values of one fragment as data files, with a checkpoint. This runs in a thread of the run, or in a Spark
+task."""
 
 from __future__ import annotations
 
@@ -21,12 +22,13 @@ from deployer.specs.types.arrow import arrow_field
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
-OnRows = Callable[[int], None]  #: called with the number of further rows that have values; what it raises ends the work
+OnRows = Callable[[int], None]  #: a callback that gets the number of newly computed rows; its errors end the work
 
 
 @dataclass(frozen=True, slots=True)
 class FragmentWriter:
-    """Writes fragments of dataset number `dataset` at `location` for one job. It is pickled where `values` are."""
+    """The writer of fragments of dataset number `dataset` at `location`, for one job. It can be pickled if `values`
+    can."""
 
     folder: JobFolder
     location: str
@@ -37,9 +39,10 @@ class FragmentWriter:
     clock: Clock = Clock()
 
     def write(self, opened: LanceDataset, work: FragmentWork, parts: Sequence[range], on_rows: OnRows) -> Checkpoint:
-        """Returns the files of the fragment's values, with a checkpoint. `parts` are saved already.
+        """Writes the files with the fragment's values, and returns their checkpoint. `parts` are the rows of saved
+        parts.
 
-        Raises what the values and `on_rows` raise.
+        Raises the errors of the values and of `on_rows`.
         """
         known = self.folder.parts(self.dataset, work, parts)
         checkpoint = Checkpoint(self.dataset, work, self._files(opened, work, known, on_rows))
@@ -51,7 +54,8 @@ class FragmentWriter:
     def save_rows(
         self, opened: LanceDataset, work: FragmentWork, rows: range, parts: Sequence[range], on_rows: OnRows
     ) -> None:
-        """Saves the values of these rows of the fragment as parts, of which `parts` are saved already."""
+        """Saves the values of these rows of the fragment as parts. `parts` are the rows of parts that are already
+        saved."""
         known = self.folder.parts(self.dataset, work, parts)
         for span, saved in known.spans(rows):
             if saved is not None:
@@ -61,8 +65,8 @@ class FragmentWriter:
                 on_rows(batch.num_rows)
 
     def write_once(self, opened: LanceDataset, work: FragmentWork, on_rows: OnRows) -> Checkpoint:
-        """Does what `write` does, where other processes may write the same fragment: all of them return the same
-        checkpoint."""
+        """Writes the fragment as `write` does, where other processes may write the same fragment. All of them return
+        the same checkpoint."""
         if (other := self._by_another(work)) is not None:
             return other
         parts = self.folder.parts(
@@ -79,7 +83,8 @@ class FragmentWriter:
         return checkpoint
 
     def save_rows_once(self, opened: LanceDataset, work: FragmentWork, rows: range, on_rows: OnRows) -> None:
-        """Does what `save_rows` does, where other processes may do the same: saved rows are not made again."""
+        """Saves rows as `save_rows` does, where other processes may save the same rows. Saved rows are not computed
+        again."""
         if self._by_another(work) is None:
             parts = self.folder.saved_parts(work.fragment_id).get(work.fragment_id, [])
             self.save_rows(opened, work, rows, parts, on_rows)
@@ -99,7 +104,7 @@ class FragmentWriter:
     def _file_of(
         self, opened: LanceDataset, work: FragmentWork, names: Sequence[str], parts: Parts, on_rows: OnRows
     ) -> ColumnFile:
-        # Null is a placeholder for a deleted row in columns that are not nullable, too.
+        # Deleted rows have null as a placeholder, also in columns that are not nullable.
         columns = [column for column in self.target.columns if column.name in names]
         schema = pa.schema([arrow_field(column).with_nullable(True) for column in columns])
         failures: list[Exception] = []
@@ -120,8 +125,8 @@ class FragmentWriter:
         on_rows: OnRows,
         failures: list[Exception],
     ) -> Iterator[pa.RecordBatch]:
-        """Yields the values as Lance asks for them; it would change the type of what they raise, so `failures` keeps
-        that."""
+        """Yields the values to Lance. Lance would change the type of an error of the values; therefore `failures` keeps
+        the error."""
         try:
             for rows, saved in parts.spans():
                 for batch in self._made(opened, work, rows, parts) if saved is None else saved:
@@ -134,7 +139,8 @@ class FragmentWriter:
     def _made(
         self, opened: LanceDataset, work: FragmentWork, rows: range, parts: Parts, *, by_file: bool = True
     ) -> Iterator[pa.RecordBatch]:
-        """Yields the values of these rows, and saves them in parts where they take long, or no file follows."""
+        """Computes and yields the values of these rows. Saves them as parts where they take long, or where no file
+        follows (`by_file` is false)."""
         now = self.clock.monotonic
         size, held = BatchSize(self.sizes), HeldRows(parts, rows, self.sizes, now, by_file=by_file)
         batches = self.values.of_fragment(opened, work, rows, lambda: size.rows)

@@ -1,4 +1,4 @@
-"""Ids of jobs that write columns: whose they are, and whether they are in use."""
+"""Checks the id of a job that writes columns: another job may have it, or may be running."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from deployer.tables.open_table import OpenTable
 
 
 def refuse_used_id(table: OpenTable, job_id: str) -> None:
-    """Raises Conflict for the id of a job that is running, InvalidInput for that of another table's job."""
+    """Raises Conflict for the id of a running job, and InvalidInput for the id of a job of another table."""
     now = Clock().now()
     runs = (run for run in table.state.runs.values() if run.is_open and run.job == job_id)
-    # Where a lease is over, the columns decide: the new run ends that one when it begins.
+    # A run whose lease has expired is not refused here: the new run ends it when it begins.
     if other := next((run for run in runs if run.lease_until is None or run.lease_until >= now), None):
         raise Conflict(
             f"job {job_id} is in use by run {other.run_id} of {other.service}",
@@ -26,7 +26,7 @@ def refuse_used_id(table: OpenTable, job_id: str) -> None:
 
 
 def other_job(table: OpenTable, job_id: str, why: str) -> InvalidInput:
-    """Returns the error for the id of another job."""
+    """Returns the error for an id that another job has; `why` describes that job."""
     return InvalidInput(
         f"{job_id} is the id of another job: {why}", where=table.address, remedy="give this job another job id"
     )

@@ -1,4 +1,4 @@
-"""The rows of a fragment that are not deleted, in their order, so that some can keep the values that they have."""
+"""Reads the rows of a fragment that are not deleted, in their order, so that rows can keep their values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 def live_rows(dataset: LanceDataset, fragment_id: int, schema: pa.Schema, batch_rows: int | None = None) -> LiveRows:
-    """Returns the rows of a fragment with the columns of the schema; at most `batch_rows` are read at a time."""
+    """Returns the live rows of a fragment, with the columns of the schema. At most `batch_rows` rows are read at a
+    time."""
     scanner = dataset.scanner(
         columns=list(schema.names),
         fragments=[dataset.get_fragment(fragment_id)],
@@ -31,7 +32,7 @@ def live_rows(dataset: LanceDataset, fragment_id: int, schema: pa.Schema, batch_
 
 
 class LiveRows:
-    """The rows of a fragment that are not deleted, taken in order. What is asked for next comes behind what was."""
+    """The rows of a fragment that are not deleted. Calls must request ranges in ascending order."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
         self._batches, self._schema = iter(batches), schema
@@ -39,8 +40,8 @@ class LiveRows:
         self._offsets: Offsets = np.empty(0, np.int64)
 
     def between(self, start: int, stop: int) -> tuple[Offsets, pa.Table]:
-        """Returns the rows between two physical rows, with their distances from the first. Rows before these that were
-        not asked for are left out."""
+        """Returns the live rows from physical row `start` up to `stop`, and their distances from `start`. Skips earlier
+        rows that were not requested."""
         self._drop(int(np.searchsorted(self._offsets, start)))
         while not len(self._offsets) or self._offsets[-1] < stop:
             batch = next(self._batches, None)
@@ -48,7 +49,7 @@ class LiveRows:
                 break
             rows = pa.Table.from_batches([batch])
             offsets = offsets_in(rows.column(ADDRESS))
-            if skipped := int(np.searchsorted(offsets, start)):  # of parts that are saved
+            if skipped := int(np.searchsorted(offsets, start)):  # rows of saved parts
                 offsets, rows = offsets[skipped:], rows.slice(skipped)
             self._offsets = np.concatenate([self._offsets, offsets])
             self._left = pa.concat_tables([self._left, _as_of(self._schema, rows)])
@@ -63,8 +64,8 @@ class LiveRows:
 
 
 def _as_of(schema: pa.Schema, rows: pa.Table) -> pa.Table:
-    """Returns the rows with the types of the schema. A column that has its type already is not cast: Arrow refuses to
-    cast null structs whose fields are not nullable, also to their own type."""
+    """Returns the rows with the types of the schema. Only columns of another type are cast, because Arrow refuses to
+    cast null structs whose fields are not nullable, even to their own type."""
     columns = [
         rows[field.name] if rows[field.name].type == field.type else rows[field.name].cast(field.type)
         for field in schema
@@ -73,6 +74,6 @@ def _as_of(schema: pa.Schema, rows: pa.Table) -> pa.Table:
 
 
 def offsets_in(addresses: pa.Array | pa.ChunkedArray) -> Offsets:
-    """Returns the physical offsets of rows in their fragment, which the low half of their addresses is."""
+    """Returns the physical offsets of rows in their fragment: the low 32 bits of their addresses."""
     found: Offsets = np.asarray(addresses).astype(np.int64)
     return found & 0xFFFFFFFF

@@ -1,9 +1,12 @@
-"""Values of some rows of a fragment, saved while the others are made: a killed run repeats those since the last part.
+"""Saves the values of some rows of a fragment as parts while other rows are computed. After a kill, only the rows since
+the last part are computed again.
 
-Parts are in the job's folder, `parts-FRAGMENT/START-STOP`: Arrow's stream format with a checksum, and what the fragment
-was when they were made. One that is damaged, or of another state of the fragment, counts as missing. They are removed
-once the fragment's data file is written. What is made is held in memory until a part is due, or is found to be too
-much: where the fragment is expected to be done before a part would be due, it is dropped, and else saved early.
+A part is the file `parts-FRAGMENT/START-STOP` in the job's folder. It has a checksum, a description of the fragment's
+state, and the values in Arrow's stream format. A part that is damaged, or that belongs to another state of the
+fragment, counts as missing. The parts are removed once the fragment's data file is written.
+
+Computed values stay in memory until a part is due or they take too much memory. In the second case, they are dropped if
+the fragment will probably be complete before a part is due; otherwise they are saved early.
 """
 
 from __future__ import annotations
@@ -22,10 +25,10 @@ from deployer.platform.storage.objects import Missing
 from deployer.platform.system.failpoints import reached
 from deployer.tables.ingest.files.columnar import ALIGNED
 
-HELD_BYTES = 32_000_000  #: of values that are held until a part is due
+HELD_BYTES = 32_000_000  #: most bytes of values in memory until a part is due
 
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
-_HEAD = struct.Struct(">I")  #: the length of the JSON document behind it
+_HEAD = struct.Struct(">I")  #: the length of the JSON document that follows
 
 
 def parts_folder(job_folder: str, fragment_id: int) -> str:
@@ -34,13 +37,13 @@ def parts_folder(job_folder: str, fragment_id: int) -> str:
 
 
 def rows_of(name: str) -> range | None:
-    """Returns the rows of a part by its name; None for other names."""
+    """Returns the rows of a part from its file name; None for other names."""
     start, _, stop = name.partition("-")
     return range(int(start), int(stop)) if start.isdecimal() and stop.isdecimal() else None
 
 
 class Parts:
-    """The parts of one fragment of dataset number `dataset`, of which `known` are saved already."""
+    """The parts of one fragment of dataset number `dataset`. `known` are the rows of the saved parts."""
 
     def __init__(self, root: str, folder: str, dataset: int, work: FragmentWork, known: Sequence[range]) -> None:
         self._objects, self._folder = objects_at(root), folder
@@ -48,8 +51,8 @@ class Parts:
         self._saved = [rows for rows in known if 0 <= rows.start < rows.stop <= work.physical_rows]
 
     def spans(self, within: range | None = None) -> Iterator[tuple[range, list[pa.RecordBatch] | None]]:
-        """Yields all rows of the fragment, or those `within`, in order: those of a part with their values, others with
-        None."""
+        """Yields ranges of rows in order, with their values; None for ranges without a saved part. The ranges cover all
+        rows of the fragment, or the rows `within`."""
         start, end = (0, self._work.physical_rows) if within is None else (within.start, within.stop)
         for rows in sorted(self._saved, key=lambda each: (each.start, -each.stop)):
             if rows.stop <= start or rows.start >= end or (rows.start < start and within is None):
@@ -65,7 +68,7 @@ class Parts:
             yield range(start, end), None
 
     def save(self, rows: range, batches: Sequence[pa.RecordBatch]) -> None:
-        """Stores the values of these rows; they outlive this process when this returns."""
+        """Stores the values of these rows. After the call returns, they survive the end of this process."""
         reached("columns.part.before")
         document = json.dumps(self._document()).encode()
         body = pa.BufferOutputStream()
@@ -99,7 +102,12 @@ class Parts:
                 batches = list(reader)
             for batch in batches:
                 batch.validate(full=True)
-        except (ValueError, RecursionError, OSError, pa.ArrowException):  # no job saved this, though its checksum fits
+        except (
+            ValueError,
+            RecursionError,
+            OSError,
+            pa.ArrowException,
+        ):  # a document with a valid checksum that no job saved
             return None
         return batches if sum(each.num_rows for each in batches) == len(rows) else None
 
@@ -122,9 +130,10 @@ def _cut(batches: Sequence[pa.RecordBatch], start: int, rows: int) -> list[pa.Re
 
 
 class HeldRows:
-    """Values that were made and are not saved, from the first of `rows` on.
+    """Computed values that are not saved yet, from the first of `rows` on.
 
-    `by_file`: a data file with all rows of the fragment is written next; otherwise another task does it, from parts.
+    With `by_file`, a data file with all rows of the fragment is written next. Otherwise another task writes it from the
+    parts.
     """
 
     def __init__(
@@ -138,7 +147,7 @@ class HeldRows:
         self._begun = self._saved_at = clock()
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Holds the rows, or saves all that are held where that is due."""
+        """Adds a batch of values; saves or drops all values in memory where this is due."""
         self._batches.append(batch)
         self._bytes += batch.nbytes
         self._stop += batch.num_rows

@@ -1,8 +1,8 @@
-"""A run that writes columns: claims fragments, makes their values, and commits them portion by portion.
+"""A run that writes columns: it claims fragments, computes their values, and commits them group by group.
 
-Others continue meanwhile: they add rows, delete them, and rewrite fragments that are not claimed. After the last
-fragment the run looks for those that are new since, until there is none: so the table ends as if the values had been
-written after all of that.
+Other writers continue meanwhile: they add and delete rows, and rewrite fragments that are not claimed. After the last
+fragment, the run lists fragments that are new, until it finds none. Therefore the result is the same as if the values
+had been written after all other changes.
 """
 
 from __future__ import annotations
@@ -31,14 +31,13 @@ from deployer.tables.open_table import OpenTable, open_entry
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
-CACHE_BYTES = 2_000_000  #: of Lance's metadata of files: those of a fragment are read once, and there may be many
-ROUNDS = 100  #: how often fragments are looked for that are new since the round before
+CACHE_BYTES = 2_000_000  #: size of Lance's cache of file metadata; small, because each fragment is read only once
+ROUNDS = 100  #: most rounds in which fragments are listed that are new since the previous round
 
 
 @dataclass(frozen=True, slots=True)
 class FillSizes:
-    """The sizes of the work: fragments of a commit (None: all that there are), fragments at the same time, and rows
-    of a fragment."""
+    """The sizes of the work: fragments in a commit (None: all), fragments at the same time, and rows of a batch."""
 
     commit_granularity: int | None = None
     concurrency: int = 8
@@ -47,8 +46,8 @@ class FillSizes:
 
 @dataclass(frozen=True, slots=True)
 class FillStats:
-    """The figures of a run: rows with values, fragments, commits, and bytes of the files; `reused` fragments had
-    checkpoints of an earlier run."""
+    """The figures of a run: the numbers of rows with values, fragments, commits, and bytes of the files. `reused` is
+    the number of fragments with checkpoints of an earlier run."""
 
     rows: int = 0
     fragments: int = 0
@@ -58,9 +57,9 @@ class FillStats:
 
 
 class FillRun:
-    """One run of a job. `document` says what the job is, so that its id cannot resume another one.
+    """One run of a job. `document` describes the job; a run cannot resume a job with another description.
 
-    Fragments are written in threads of this process unless another `executor` is given, which may make values itself.
+    Without an `executor`, fragments are written in threads of this process. An executor may compute values itself.
     """
 
     def __init__(
@@ -82,16 +81,16 @@ class FillRun:
             self._folder, filling.location, filling.entry.dataset, filling.target, values, sizes.checkpoints
         )
         self._saved: dict[int, Checkpoint] = {}
-        self._parts: dict[int, list[range]] = {}  # the rows that are saved of fragments that are not done
-        self._done: dict[int, tuple[str | None, ...]] = {}  # the inputs of what is committed, by fragment
+        self._parts: dict[int, list[range]] = {}  # the rows of saved parts of unfinished fragments
+        self._done: dict[int, tuple[str | None, ...]] = {}  # the inputs of committed values, by fragment
         self._reusable: dict[int, Checkpoint] = {}
         self._lock, self._rows, self._of = threading.Lock(), 0, 0
 
     def fill(self) -> FillStats:
-        """Writes the values of all fragments, and records that the job is done.
+        """Writes the values of all fragments, and records that the job is complete.
 
-        Raises what the values raise, with nothing changed where that is before the first commit; Conflict where the run
-        was lost, or the table or its columns were changed so that it cannot continue.
+        Raises the errors of the values; before the first commit, nothing is then changed. Raises Conflict where the run
+        was ended or taken over, or where a change of the table or its columns prevents the rest of the work.
         """
         table = self._open()
         self._folder.begin(self._document, self._filling.address)
@@ -106,7 +105,7 @@ class FillRun:
             if not todo:
                 break
             self._round(open_dataset(table.location, table.state.lance_version, metadata_cache_bytes=CACHE_BYTES), todo)
-            todo = []  # of many fragments: these are listed again
+            todo = []  # frees the memory of a long list before the fragments are listed again
             table, todo = self._next(self._open())
         self._finish()
         return self.stats
@@ -118,7 +117,7 @@ class FillRun:
         return table
 
     def _next(self, table: OpenTable) -> tuple[OpenTable, list[FragmentWork]]:
-        """Returns the fragments to do next, prepared, and the table with all columns."""
+        """Prepares the next fragments. Returns the table, which then has all columns, and the fragments."""
         filling = self._filling
         dataset = table.dataset()
         found = works_of(dataset, filling.target, filling.inputs)
@@ -148,7 +147,7 @@ class FillRun:
         return False
 
     def _checkpoint(self, work: FragmentWork) -> Checkpoint | None:
-        """Returns the values of the fragment that an earlier run has left, where their files are whole."""
+        """Returns the checkpoint of the fragment by an earlier run, if its files are complete."""
         saved = self._saved.get(work.fragment_id)
         if saved is None or not saved.holds(self._filling.entry.dataset, work):
             return None
@@ -158,17 +157,17 @@ class FillRun:
         size = self._sizes.commit_granularity or len(todo)
         self._rows, self._of = 0, sum(work.physical_rows for work in todo)
         for start in range(0, len(todo), size):
-            portion = todo[start : start + size]
-            if not self._filling.claim([work.fragment_id for work in portion]):
-                return  # some were rewritten: those that took their place are looked for
+            group = todo[start : start + size]
+            if not self._filling.claim([work.fragment_id for work in group]):
+                return  # some fragments were rewritten; the next round lists the new ones
             reached("columns.run.claimed")
-            written = self._written(dataset, portion)
-            release_memory()  # a commit takes most of it: a version of all fragments is read, and another made
+            written = self._written(dataset, group)
+            release_memory()  # a commit takes the most memory: it reads the list of all fragments and makes a new one
             committed = commit_columns(self._filling, written)
             done = [each for each in written if each.work.fragment_id in committed]
-            rows = {work.fragment_id: work.rows for work in portion}  # a checkpoint does not know what is deleted
+            rows = {work.fragment_id: work.rows for work in group}  # checkpoints have no number of deleted rows
             self._done.update((each.work.fragment_id, each.work.inputs) for each in done)
-            for each in done:  # `_done` has what there is to know of them
+            for each in done:  # `_done` replaces their checkpoints
                 self._saved.pop(each.work.fragment_id, None)
             release_memory()
             self.stats = replace(
@@ -179,12 +178,12 @@ class FillRun:
                 bytes=self.stats.bytes + sum(file.bytes for each in done for file in each.files),
             )
 
-    def _written(self, dataset: LanceDataset, portion: Sequence[FragmentWork]) -> list[Checkpoint]:
-        """Returns the files of the fragments' values, with a checkpoint for each."""
-        known = [saved for work in portion if (saved := self._reusable.get(work.fragment_id)) is not None]
+    def _written(self, dataset: LanceDataset, group: Sequence[FragmentWork]) -> list[Checkpoint]:
+        """Writes the files with the fragments' values, and returns a checkpoint for each fragment."""
+        known = [saved for work in group if (saved := self._reusable.get(work.fragment_id)) is not None]
         self.stats = replace(self.stats, reused=self.stats.reused + len(known))
         self._count(sum(each.work.physical_rows for each in known))
-        todo = [work for work in portion if work.fragment_id not in self._reusable]
+        todo = [work for work in group if work.fragment_id not in self._reusable]
         made = self._executor.written(self._writer, dataset, todo, self._parts, self._count, self._tick)
         self._saved.update((each.work.fragment_id, each) for each in made)
         self._filling.admit()

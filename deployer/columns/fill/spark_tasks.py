@@ -1,8 +1,8 @@
-"""Writes fragments as tasks of a Spark job; the driver claims and commits.
+"""Writes fragments in the tasks of a Spark job; the driver claims and commits them.
 
-A task that Spark runs twice, after a failure or by speculation, uses the parts and the checkpoint of its other run: one
-data file is committed, and the other one is removed. What is wrong with values or input ends the job at once: Spark
-would try such a task again.
+Spark may run a task twice, after a failure or by speculation. The second run uses the parts and the checkpoint of the
+first: one data file is committed, and the other one is removed. An error of the values or of the input ends the job at
+once, because Spark would only repeat such a task.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TaskSizes:
-    """The division of the work: at most `concurrency` tasks at the same time, of `task_size` rows; by default each
-    worker gets two tasks of a table with so many rows."""
+    """The division of the work: at most `concurrency` tasks of `task_size` rows run at the same time. Without
+    `task_size`, each worker gets two tasks of a table with `table_rows` rows."""
 
     concurrency: int
     task_size: int | None
@@ -37,10 +37,10 @@ class TaskSizes:
 
 @dataclass(frozen=True, slots=True)
 class OnSpark:
-    """Writes fragments on the session, which is started when there is something to write. Without `sizes`, a task has
-    one fragment, and there are as many at the same time as the cluster has slots.
+    """An executor that writes fragments on a Spark session. `session` starts the session; it is called only when there
+    is a fragment to write. Without `sizes`, a task has one fragment, and all slots of the cluster are used.
 
-    The values are pickled, so they have what a task needs to make them.
+    The values are pickled, so that a task can compute them.
     """
 
     session: Callable[[], SparkSession]
@@ -51,7 +51,7 @@ class OnSpark:
         writer: FragmentWriter,
         dataset: LanceDataset,
         works: Sequence[FragmentWork],
-        parts: Parts,  # tasks look for parts themselves: one that runs again has more
+        parts: Parts,  # not used: tasks list the parts, because a repeated task has more
         on_rows: OnRows,
         on_tick: OnTick,
     ) -> list[Checkpoint]:
@@ -88,14 +88,14 @@ class OnSpark:
         return task_rows(self.sizes.task_size, self.sizes.table_rows, min(self.sizes.concurrency, slots))
 
     def _limited(self, tasks: Sequence[Task], slots: int) -> Sequence[Task]:
-        """Returns the tasks, joined to fewer where fewer are to run at the same time than there are slots."""
+        """Returns the tasks; joins them to `concurrency` tasks where this is less than the number of slots."""
         if self.sizes is None or self.sizes.concurrency >= slots:
             return tasks
         return dealt(tasks, self.sizes.concurrency)
 
 
 def task_errors(session: SparkSession) -> Any:
-    """Returns an accumulator of the errors that tasks end with: `value` is a list of them."""
+    """Returns an accumulator of the tasks' errors: its `value` is the list of errors."""
     from pyspark import AccumulatorParam
 
     class Joined(AccumulatorParam[list[DeployerError]]):
@@ -112,7 +112,8 @@ def task_errors(session: SparkSession) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _TaskJob:
-    """See `runs.rewriting.executor.Work`. `counts`: its rows are not counted yet."""
+    """The work of a Spark task (see `runs.rewriting.executor.Work`). With `counts`, its rows are added to the
+    progress."""
 
     writer: FragmentWriter
     task: Task

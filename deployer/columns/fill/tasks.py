@@ -1,4 +1,4 @@
-"""The division of a run's fragments into tasks: large ones are split, small ones are done together. Pure."""
+"""Divides the fragments of a run into tasks: splits large fragments and groups small ones. All functions are pure."""
 
 from __future__ import annotations
 
@@ -9,41 +9,43 @@ from itertools import pairwise
 
 from deployer.columns.fill.work import FragmentWork
 
-SMALLEST_TASK = 1_000  #: rows of a task at least, unless a size is asked for
+SMALLEST_TASK = 1_000  #: fewest rows of a task, unless the request has a size
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Rows of a fragment that one task makes the values of."""
+    """A range of rows of a fragment whose values one task computes."""
 
     work: FragmentWork
     rows: range
 
     @property
     def is_whole(self) -> bool:
-        """Returns whether these are all rows of the fragment, so that the task writes its data file too."""
+        """Returns whether the piece has all rows of the fragment, so that the task also writes the data file."""
         return len(self.rows) == self.work.physical_rows
 
 
-Task = tuple[Piece, ...]  #: what one worker does, one piece after the other
+Task = tuple[Piece, ...]  #: the pieces that one worker computes, one after the other
 
 
 def task_rows(task_size: int | None, table_rows: int, workers: int) -> int:
-    """Returns the rows of a task: `task_size`, by default so many that each worker has two tasks of the table."""
+    """Returns the number of rows of a task: `task_size`, or the number with which each worker has two tasks of the
+    table."""
     return task_size or max(SMALLEST_TASK, table_rows // max(1, workers) // 2)
 
 
 def pieces_of(work: FragmentWork, size: int | None) -> list[Piece]:
-    """Returns the pieces of a fragment, of at most `size` rows each and about as large as each other; None: one."""
+    """Returns the pieces of a fragment: pieces of about equal size with at most `size` rows, or (None) one piece."""
     number = 1 if size is None else math.ceil(work.physical_rows / size)
     bounds = [work.physical_rows * each // number for each in range(number + 1)] if number else [0, 0]
     return [Piece(work, range(start, stop)) for start, stop in pairwise(bounds)]
 
 
 def tasks_of(works: Sequence[FragmentWork], size: int | None) -> list[Task]:
-    """Returns the tasks of fragments, the larger ones first, so that those that are left at the end are short.
+    """Returns the tasks of fragments. Larger tasks come first, so that the last tasks are short.
 
-    A piece of a split fragment is a task by itself. Whole fragments are together up to `size` rows; None: one each.
+    A piece of a split fragment is a task by itself. A task has whole fragments of up to `size` rows, or (None) one
+    fragment.
     """
     every = [pieces_of(work, size) for work in works]
     single = [(piece,) for pieces in every if len(pieces) > 1 for piece in pieces]
@@ -52,26 +54,26 @@ def tasks_of(works: Sequence[FragmentWork], size: int | None) -> list[Task]:
 
 
 def rows_of_task(task: Task) -> int:
-    """Returns the rows of all pieces of a task."""
+    """Returns the number of rows of a task."""
     return sum(len(piece.rows) for piece in task)
 
 
 def number_of_tasks(rows: Iterable[int], size: int) -> int:
-    """Returns how many tasks `tasks_of` makes of fragments with so many rows each, in order."""
+    """Returns the number of tasks that `tasks_of` makes of fragments with `rows` rows each."""
     return len(tasks_of([FragmentWork(number, each, (), ()) for number, each in enumerate(rows)], size))
 
 
 def dealt(tasks: Sequence[Task], workers: int) -> list[Task]:
-    """Returns at most `workers` tasks with the pieces of all of these, each about as large as the others."""
+    """Returns at most `workers` tasks of about equal size, which have the pieces of all `tasks`."""
     if len(tasks) <= workers:
         return list(tasks)
-    hands: list[list[Piece]] = [[] for _ in range(workers)]
+    joined: list[list[Piece]] = [[] for _ in range(workers)]
     sizes = [0] * workers
     for task in sorted(tasks, key=rows_of_task, reverse=True):
         least = sizes.index(min(sizes))
-        hands[least] += task
+        joined[least] += task
         sizes[least] += rows_of_task(task)
-    return [tuple(hand) for hand in hands]
+    return [tuple(pieces) for pieces in joined]
 
 
 def _together(pieces: Iterable[Piece], size: int | None) -> Iterator[Task]:

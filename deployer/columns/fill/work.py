@@ -1,5 +1,5 @@
-"""The input of a run that writes columns: the columns, the source of their values, the values by fragment, and its
-fragments."""
+"""The input of a run that writes columns: the columns, the source of their values, the values of each fragment, and
+the fragments."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from deployer.specs.types.types import Column
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
-Places = tuple[str | None, ...]  #: the data file of each field of a fragment; None where it has no values for it
+Places = tuple[str | None, ...]  #: the data file of each field of a fragment; None for a field without values
 
 
 @dataclass(frozen=True, slots=True)
 class FragmentWork:
-    """A fragment that values are to be written for, as it was read.
+    """A fragment for which values are written, in the state in which it was read.
 
-    `inputs` are the data files of the columns that the values depend on, `outputs` those of the written columns.
-    `deleted_rows` of its physical rows were deleted when it was read.
+    `inputs` are the data files of the columns that the values depend on, and `outputs` those of the written columns.
+    `deleted_rows` is the number of its physical rows that were deleted.
     """
 
     fragment_id: int
@@ -35,11 +35,12 @@ class FragmentWork:
 
     @property
     def rows(self) -> int:
-        """The rows that readers see."""
+        """The number of rows that readers see."""
         return self.physical_rows - self.deleted_rows
 
     def is_still(self, before: FragmentWork, own: Collection[str] = ()) -> bool:
-        """Returns whether the fragment is as it was before, but for the files `own` of the written columns."""
+        """Returns whether the fragment is in the same state as `before`, except for the files `own` of the written
+        columns."""
         same = (self.fragment_id, self.physical_rows, self.inputs) == (
             before.fragment_id,
             before.physical_rows,
@@ -52,29 +53,29 @@ class ValuesSource(Protocol):
     """The source of the values of columns, such as files that are joined with the table."""
 
     def prepare(self, dataset: LanceDataset, works: Sequence[FragmentWork]) -> None:
-        """Called before the values of these fragments are asked for, and before anything is written.
+        """Prepares the values of these fragments. It is called before the values are read, and before anything is
+        written.
 
-        Raises DeployerError for what cannot be: nothing is changed then.
+        Raises DeployerError for values that cannot be written; then nothing is changed.
         """
 
 
 class ColumnValues(Protocol):
-    """Makes the values of columns."""
+    """The computation of the values of columns."""
 
     def of_fragment(
         self, dataset: LanceDataset, work: FragmentWork, rows: range, size: Callable[[], int]
     ) -> Iterator[pa.RecordBatch]:
-        """Yields the values of these physical rows of the fragment in order; what is given for a deleted row does not
-        count.
+        """Yields the values of these physical rows of the fragment, in order. The value of a deleted row is ignored.
 
-        Before each batch, `size` says how many rows it is to have at most; it has fewer where that is too much memory.
-        Called from several threads, for the rows of a fragment that no part has yet.
+        `size` is called before each batch and returns its largest number of rows; a batch has fewer rows where memory
+        requires it. Several threads call this, for the rows of a fragment that are in no part yet.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The columns that are written, as the table has them or, those of `added`, is to have them."""
+    """The columns that a run writes. `added` are the columns among them that the table does not have yet."""
 
     columns: tuple[Column, ...]
     added: tuple[Column, ...] = ()
@@ -87,11 +88,11 @@ class Target:
 def works_of(
     dataset: LanceDataset, target: Target, inputs: Sequence[str], fragment_ids: Iterable[int] | None = None
 ) -> list[FragmentWork]:
-    """Returns the fragments of the opened version that have rows, in its order; or those of these ids that it has."""
+    """Returns the fragments of the opened version in their order, or only the existing fragments with these ids."""
     own = target_fields(dataset, target)
     read = field_ids(dataset, inputs)
     ids = dataset.fragment_ids() if fragment_ids is None else fragment_ids
-    found = (dataset.get_fragment(each) for each in ids)  # one by one: Lance copies the metadata of each
+    found = (dataset.get_fragment(each) for each in ids)  # one at a time, because Lance copies the metadata of each
     return [_work(each.metadata, read, own) for each in found if each is not None]
 
 
@@ -107,9 +108,9 @@ def _work(metadata: Any, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> F
 
 
 def column_groups(dataset: LanceDataset, target: Target, work: FragmentWork) -> list[tuple[str, ...]]:
-    """Returns the columns that the fragment has values of, and those that it has none of.
+    """Returns the columns in up to two groups: columns of which the fragment has values, and other columns.
 
-    Lance replaces files with columns of one of the two sorts, and refuses a file with columns of both.
+    Lance accepts a file with columns of one group, and refuses a file with columns of both.
     """
     present, absent = list[str](), list[str]()
     start = 0
@@ -121,6 +122,6 @@ def column_groups(dataset: LanceDataset, target: Target, work: FragmentWork) -> 
 
 
 def target_fields(dataset: LanceDataset, target: Target) -> tuple[int, ...]:
-    """Lance's field ids of the columns that the dataset has already."""
-    there = set(dataset.schema.names)
-    return field_ids_of(dataset, [name for name in target.names if name in there])
+    """Returns Lance's field ids of the target's columns that the dataset already has."""
+    present = set(dataset.schema.names)
+    return field_ids_of(dataset, [name for name in target.names if name in present])

@@ -1,4 +1,4 @@
-"""Loads values of columns from files, by the primary key that their rows share with those of the table.
+"""Loads values of columns from files. A primary key matches the rows of the files with the rows of the table.
 
 `deployer.columns.jobs`, `deployer.cli`, `deployer.table` and `spark_jobs` may import it.
 """

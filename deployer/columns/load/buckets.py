@@ -1,8 +1,9 @@
-"""Values of a source in the order of a table's fragments: in memory where they are few, else sorted into buckets.
+"""Brings the values of a source into the order of a table's fragments: in memory where they are few, or else sorted
+into buckets.
 
-A bucket has the values for some neighbouring rows of the table. The source is read once, part by part, and what each
-bucket needs of a part is appended to the bucket's file. So memory holds a part and a few buckets, however large the
-source is and in whatever order.
+A bucket has the values for a range of the table's rows. The source is read once, part by part, and the values of a part
+are appended to the files of the buckets that need them. Therefore memory holds one part and a few buckets, for a source
+of any size and order.
 """
 
 from __future__ import annotations
@@ -26,22 +27,22 @@ if TYPE_CHECKING:
 
     Places = NDArray[np.int64]
 
-BUCKET_BYTES = 64_000_000  #: of the values of a bucket
-OPEN_BUCKETS = 3  #: buckets in memory at the same time
+BUCKET_BYTES = 64_000_000  #: about the bytes of the values of a bucket
+OPEN_BUCKETS = 3  #: most buckets in memory at the same time
 
-Read = Callable[[], Iterator[pa.Table]]  #: all rows of the source in order, in parts
+Read = Callable[[], Iterator[pa.Table]]  #: yields all rows of the source in order, part by part
 
 
 class Values(Protocol):
-    """The values of the rows of fragments."""
+    """The values for the rows of fragments."""
 
     def take(self, work: FragmentWork, start: int, places: Places) -> pa.Table:
-        """Returns the values for rows of a fragment from `start` on, whose places in the source are given; null for a
-        negative place."""
+        """Returns the values for the rows of a fragment from `start` on. `places` has the position of each row in the
+        source; a negative position gives null."""
 
 
 class HeldValues:
-    """All values of a source, in memory."""
+    """The values of a whole source in memory."""
 
     def __init__(self, parts: Iterator[pa.Table]) -> None:
         self._values = pa.concat_tables(parts).combine_chunks()
@@ -52,10 +53,10 @@ class HeldValues:
 
 @dataclass(frozen=True, slots=True)
 class _Bucket:
-    """Rows `start` to `stop` of all rows of the fragments.
+    """A bucket for the rows `start` to `stop` of all rows of the fragments.
 
-    `needs` are the rows of the source that the bucket's file has, ascending. `slots` are the rows of the file, one for
-    each row of the bucket; negative where the source has none.
+    `needs` are the rows of the source that the bucket's file has, ascending. `slots` has, for each row of the bucket,
+    its row in the file; negative where the source has no row for it.
     """
 
     number: int
@@ -66,7 +67,7 @@ class _Bucket:
 
 
 class BucketValues:
-    """The values that some fragments need of a source, in files below `folder`."""
+    """The values of a source that some fragments need, in files below `folder`."""
 
     def __init__(
         self, folder: Path, works: Sequence[FragmentWork], places: Mapping[int, Places], read: Read, row_bytes: int
@@ -108,7 +109,7 @@ class BucketValues:
 
 
 def _buckets(works: Sequence[FragmentWork], places: Mapping[int, Places], size: int) -> Iterator[_Bucket]:
-    """Yields the buckets of `size` rows each, in order."""
+    """Yields the buckets in order, each with at most `size` rows."""
     held: list[Places] = []
     start = rows = number = 0
     for work in works:
@@ -134,7 +135,7 @@ def _bucket(number: int, start: int, stop: int, held: Sequence[Places]) -> _Buck
 
 
 def _sort_into(folder: Path, buckets: Sequence[_Bucket], read: Read) -> None:
-    """Reads the source once, and writes to each bucket's file what it needs, in the order of its `needs`."""
+    """Reads the source once, and writes the values that each bucket needs to its file, in the order of `needs`."""
     writers: dict[int, pa.ipc.RecordBatchStreamWriter] = {}
     row = 0
     try:
@@ -157,11 +158,11 @@ def _path(folder: Path, bucket: _Bucket) -> Path:
 
 
 def taken(values: pa.Table, places: NDArray[np.integer[Any]]) -> pa.Table:
-    """Returns rows of a table whose columns have one chunk each; null for a negative place."""
+    """Returns the rows at `places` of a table whose columns have one chunk each; a negative place gives null."""
     if not len(places):
         return values.slice(0, 0)
     first = int(places[0])
     if first >= 0 and int(places[-1]) - first == len(places) - 1 and bool(np.all(places[1:] - places[:-1] == 1)):
-        return values.slice(first, len(places))  # neighbours: nothing is copied
+        return values.slice(first, len(places))  # consecutive rows are not copied
     is_none = places < 0
     return values.take(pa.array(places, mask=is_none if bool(is_none.any()) else None))

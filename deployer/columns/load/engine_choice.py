@@ -6,8 +6,8 @@ from deployer.columns.load.source import LoadSource
 from deployer.platform.text.formatting import size
 from deployer.runs.rewriting.run import SMALL_BYTES, Engine
 
-SMALL_ROWS = 20_000_000  #: rows of a source up to here are loaded in this process, which holds their keys
-SMALL_TABLE_ROWS = 100_000_000  #: and those of a table, for each of which it holds a place
+SMALL_ROWS = 20_000_000  #: most rows of a source that this process loads; it has all their keys in memory
+SMALL_TABLE_ROWS = 100_000_000  #: most rows of a table for which this process loads; it has a position for each row
 
 
 def choose_engine(wanted: Engine, source: LoadSource, table_rows: int) -> tuple[str, str]:

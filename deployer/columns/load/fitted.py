@@ -1,4 +1,4 @@
-"""Values of a source in the types of the table's columns."""
+"""Converts values of a source to the types of the table's columns."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from deployer.tables.conversion.casts import lossless
 
 
 def values_schema(target: Target) -> pa.Schema:
-    """Returns the schema of values; null is a placeholder for a deleted row in columns that are not nullable, too."""
+    """Returns the schema of values. All columns are nullable, because deleted rows have null as a placeholder."""
     return pa.schema([arrow_field(column).with_nullable(True).remove_metadata() for column in target.columns])
 
 
 def fitted(rows: pa.Table, target: Target, where: str) -> pa.Table:
-    """Returns the columns of rows of the source `where`, in the types of the target.
+    """Returns the target's columns of rows of a source, in the types of the target. `where` names the source.
 
     Raises Refused for values that the columns cannot have.
     """

@@ -1,4 +1,4 @@
-"""The values of a load: each row of the table gets those of the source's row with the same primary key."""
+"""The values of a load in this process: a row of the table gets the values of the source's row with the same key."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ if TYPE_CHECKING:
 
     Places = NDArray[np.int64]
 
-HELD_BYTES = 256_000_000  #: of a source's values, that are held in memory; more are sorted into files
-BATCH_BYTES = 4_000_000  #: of the values that are given at a time
+HELD_BYTES = 256_000_000  #: most bytes of a source's values in memory; larger sources are sorted into files
+BATCH_BYTES = 4_000_000  #: about the bytes of values that are yielded at a time
 LOOKUP_ROWS = 4_000_000  #: keys of the table that are looked up at a time
 READERS = 2  #: parts of the source that are read at the same time
-DELETED = -2  #: the place of a deleted row
+DELETED = -2  #: the position of a deleted row
 
 
 class JoinedColumns:
-    """See `fill.work.ValuesSource` and `ColumnValues`. Files of values lie in `folder`, which the caller removes."""
+    """The values of a load (see `fill.work.ValuesSource` and `ColumnValues`). Files with values are in `folder`, which
+    the caller removes."""
 
     def __init__(
         self,
@@ -57,10 +58,10 @@ class JoinedColumns:
         self._places: dict[int, Places] = {}
 
     def prepare(self, dataset: LanceDataset, works: Sequence[FragmentWork]) -> None:
-        """Reads the source, and finds the place in it of each row of the fragments.
+        """Reads the source, and finds the source's row for each row of the fragments.
 
-        Raises Refused for keys that are null, repeated or, where that is an error, missing, and for values that the
-        columns cannot have; Conflict where the source changes meanwhile.
+        Raises Refused for null and repeated keys, for values that the columns cannot have, and for missing keys where
+        the request makes them an error. Raises Conflict where the source changes meanwhile.
         """
         if self._keys is None:
             self._keys = self._index()
@@ -88,8 +89,8 @@ class JoinedColumns:
         return self._source.sources[0].name
 
     def _find(self, dataset: LanceDataset, works: Sequence[FragmentWork], index: KeyIndex) -> tuple[list[object], int]:
-        """Notes the places of all rows; returns the first keys that the source does not have, and how many there
-        are."""
+        """Finds the source's row for each row of the fragments, and keeps the positions in `_places`. Returns the first
+        keys that the source does not have, and their number."""
         first: list[object] = []
         missing = 0
         for group in _groups(works, LOOKUP_ROWS):
@@ -117,7 +118,7 @@ class JoinedColumns:
         parts = self._parts()
         read: list[pa.Table] = []
         size = rows = 0
-        for part in parts:  # until it is known to be too much to be held
+        for part in parts:  # up to the part that exceeds the limit
             read.append(part)
             size, rows = size + part.nbytes, rows + part.num_rows
             if size > HELD_BYTES:
@@ -140,7 +141,7 @@ class JoinedColumns:
         self._values = BucketValues(folder, works, self._places, again, self._row_bytes)
 
     def _parts(self) -> Iterator[pa.Table]:
-        """Yields the values of all rows of the source in order, in the types of the columns."""
+        """Yields the values of all rows of the source, in order and in the types of the columns."""
         done, parts = 0, self._source.parts
         with ThreadPoolExecutor(READERS) as pool:
             pending = [pool.submit(self._values_of, part) for part in parts[:READERS]]
@@ -162,8 +163,8 @@ class JoinedColumns:
     def of_fragment(
         self, dataset: LanceDataset, work: FragmentWork, rows: range, size: Callable[[], int]
     ) -> Iterator[pa.RecordBatch]:
-        """Yields the values of these rows of the fragment, and those that they have where the source has none and they
-        stay."""
+        """Yields the values of these rows of the fragment. Rows that the source lacks keep their values if the request
+        carries values, or else get null."""
         places = self._places[work.fragment_id]
         assert self._values is not None  # noqa: S101 -- prepared
         most = max(256, BATCH_BYTES // self._row_bytes)
@@ -179,7 +180,7 @@ class JoinedColumns:
             start = stop
 
     def _values_before(self, dataset: LanceDataset, work: FragmentWork, places: Places) -> LiveRows | None:
-        """Returns the values that rows have now, where some are to stay."""
+        """Returns the present values of the fragment's rows; None where no row keeps its values."""
         if self._request.on_missing != "carry" or not any(work.outputs) or not bool((places == NONE).any()):
             return None
         return live_rows(dataset, work.fragment_id, self._schema)

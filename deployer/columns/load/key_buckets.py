@@ -1,4 +1,4 @@
-"""The bucket of each key, by its hash: rows of the source and of the table with the same key are in the same one."""
+"""Assigns keys to buckets by their hash. Rows of the source and of the table with the same key get the same bucket."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HIGH = np.uint64(32)
 
 
 def key_buckets(keys: pa.ChunkedArray, count: int) -> NDArray[np.int64]:
-    """Returns the bucket, below `count`, of each of the keys, which are in the type of `keys.comparable`."""
+    """Returns the bucket of each key, a number from 0 to `count` - 1. The keys have the type of `keys.comparable`."""
     mixed = _hashes(keys) * _MULTIPLIER
     return ((mixed ^ (mixed >> _HIGH)) % np.uint64(count)).astype(np.int64)
 
@@ -35,6 +35,6 @@ def _hashes(keys: pa.ChunkedArray) -> NDArray[np.uint64]:
         array = array.cast(pa.binary())
     elif not (pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type)):
         array = array.cast(pa.large_string())
-    # Bytes of a text are those of it in each version of pandas; its hash of texts is not promised to be.
+    # Hashes of bytes are the same in all versions of pandas. For texts, pandas does not guarantee this.
     hashes: NDArray[np.uint64] = hash_array(array.cast(pa.large_binary()).to_numpy(zero_copy_only=False))
     return hashes

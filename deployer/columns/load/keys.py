@@ -1,4 +1,4 @@
-"""Finds rows of a source by their primary key, whole columns at a time."""
+"""Finds rows of a source by their primary key, for whole columns of keys at a time."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ if TYPE_CHECKING:
 
     Places = NDArray[np.int64]
 
-SHOWN = 10  #: keys that a message lists
-SPARSEST = 2  #: keys that are dense whole numbers: at most so many numbers lie in their range for each key
-NONE = -1  #: the place of a key that the source does not have
+SHOWN = 10  #: most keys that a message lists
+SPARSEST = 2  #: limit for dense keys: their range has less than this many numbers per key
+NONE = -1  #: the position of a key that the source does not have
 
 
 class KeyIndex(Protocol):
-    """The keys of a source, whose rows count from 0."""
+    """An index of the keys of a source. The source's rows are numbered from 0."""
 
     def find(self, keys: pa.ChunkedArray) -> Places:
-        """Returns the source's row of each key, or NONE; null is never found."""
+        """Returns the source's row of each key; NONE for null and for keys that the source does not have."""
 
     def repeated(self) -> list[Any]:
         """Returns the first keys that several rows have."""
 
 
 def index_keys(keys: pa.ChunkedArray, pk: str, where: str) -> KeyIndex:
-    """Indexes the keys of all rows of a source.
+    """Returns an index of the keys of all rows of a source.
 
-    Raises Refused for null and repeated keys, with the first ten, and InvalidInput for a source without rows.
+    Raises Refused, with the first ten keys or rows, for null and repeated keys, and InvalidInput for a source without
+    rows.
     """
     refuse_no_rows(len(keys), where)
     refuse_null_keys(keys.null_count, null_rows(keys), len(keys), pk, where)
@@ -44,7 +45,7 @@ def index_keys(keys: pa.ChunkedArray, pk: str, where: str) -> KeyIndex:
 
 
 def key_index(keys: pa.ChunkedArray) -> KeyIndex:
-    """Indexes keys, of which there is at least one and none is null."""
+    """Returns an index of keys. There must be at least one key, and no null."""
     if not _is_number(keys.type):
         return _Hashed(keys)
     numbers: Places = keys.to_numpy()
@@ -53,7 +54,7 @@ def key_index(keys: pa.ChunkedArray) -> KeyIndex:
 
 
 def null_rows(keys: pa.ChunkedArray) -> list[int]:
-    """Returns the first rows whose key is null."""
+    """Returns the numbers of the first rows whose key is null, at most `SHOWN`."""
     return np.flatnonzero(keys.is_null().to_numpy())[:SHOWN].tolist() if keys.null_count else []
 
 
@@ -64,7 +65,8 @@ def refuse_no_rows(rows: int, where: str) -> None:
 
 
 def refuse_null_keys(number: int, first: Sequence[int], rows: int, pk: str, where: str) -> None:
-    """Raises Refused where `number` of the rows of the source have no key; `first` are some of them."""
+    """Raises Refused where rows of the source have no key. `number` is the number of these rows, and `first` are the
+    first of them."""
     if number:
         raise Refused(
             f"{number:,} of {rows:,} rows of the source have a null {pk} (rows {_listed(first)})",
@@ -74,7 +76,7 @@ def refuse_null_keys(number: int, first: Sequence[int], rows: int, pk: str, wher
 
 
 def refuse_repeated_keys(repeated: Sequence[Any], pk: str, where: str) -> None:
-    """Raises Refused where keys are those of several rows of the source."""
+    """Raises Refused where several rows of the source have the same key. `repeated` are such keys."""
     if repeated:
         raise Refused(
             f"the source has several rows for the same {pk}, such as {_listed(repeated)}",
@@ -84,7 +86,7 @@ def refuse_repeated_keys(repeated: Sequence[Any], pk: str, where: str) -> None:
 
 
 def refuse_key_types(pk: str, ours: pa.DataType, theirs: pa.DataType, where: str) -> None:
-    """Raises InvalidInput where keys of the source cannot be compared with those of the table."""
+    """Raises InvalidInput where keys of the source (`theirs`) cannot be compared with keys of the table (`ours`)."""
     if pa.types.is_floating(ours) or pa.types.is_nested(ours) or pa.types.is_boolean(ours):
         raise InvalidInput(
             f"column {pk} is {ours}, which is not a type of keys",
@@ -100,7 +102,7 @@ def refuse_key_types(pk: str, ours: pa.DataType, theirs: pa.DataType, where: str
 
 
 def comparable(keys: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Returns keys in the one type in which those of a kind are compared."""
+    """Returns keys in the type in which all keys of their kind are compared."""
     kind = _kind(keys.type)
     if kind == "text":
         return keys.cast(pa.large_string())
@@ -115,7 +117,7 @@ def comparable(keys: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def as_given(key: object, of: pa.DataType) -> object:
-    """Returns a key in the type of `comparable` as one of a column of that type, to be shown."""
+    """Returns a key that has the type of `comparable` as a value of the type `of`, for messages."""
     if key is None or not pa.types.is_temporal(of):
         return key
     narrow = pa.int32() if of.bit_width == 32 else pa.int64()
@@ -140,7 +142,7 @@ def _is_number(of: pa.DataType) -> bool:
 
 
 class _Dense:
-    """Whole numbers from `low` to `high`, most of which are there: an array has the place of each."""
+    """An index of dense whole numbers from `low` to `high`: an array has the row of each number."""
 
     def __init__(self, numbers: Places, low: int, high: int) -> None:
         self._low, self._high = low, high
@@ -161,7 +163,7 @@ class _Dense:
 
 
 class _Sorted:
-    """Whole numbers, by binary search."""
+    """An index of whole numbers that uses binary search."""
 
     def __init__(self, numbers: Places) -> None:
         self._order: Places | None = None
@@ -186,7 +188,7 @@ class _Sorted:
 
 
 class _Hashed:
-    """Keys of other types. The table of hashes is made for each call, so calls are to be of many keys."""
+    """An index of keys of other types. Each call builds a hash table, so a call should have many keys."""
 
     def __init__(self, keys: pa.ChunkedArray) -> None:
         self._keys = keys.combine_chunks()

@@ -1,4 +1,4 @@
-"""`load_columns`: loads values of columns from files, by primary key, as a recorded run."""
+"""`load_columns`: loads values of columns from files by a primary key, as a recorded run."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ LOAD_COLUMNS: ServiceKind = "LOAD_COLUMNS"
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """The result of a load. `already_done`: the job was done before, and nothing was written. `added` are new
-    columns."""
+    """The result of a load. `already_done` states that the job was complete before, and that nothing was written.
+    `added` are the new columns."""
 
     job_id: str
     run_id: str = ""
@@ -56,7 +56,7 @@ class LoadResult:
 
     @property
     def figures(self) -> Figures:
-        """The figures of the run record."""
+        """The figures for the run's record."""
         return Figures(
             rows_out=self.stats.rows,
             bytes_out=self.stats.bytes,
@@ -75,13 +75,14 @@ def load_columns(
     cluster: Callable[[], LocalCluster] | None = None,
     on_engine: Callable[[str, str], None] = lambda _engine, _reason: None,
 ) -> LoadResult:
-    """Loads the columns as a run of LOAD_COLUMNS, and adds those that the table lacks.
+    """Loads the columns as a run of LOAD_COLUMNS, and adds columns that the table lacks.
 
-    With the id of a job that is done nothing is written; with that of one that was interrupted, the rest is. Raises
-    InvalidInput, NotFound and Refused for what cannot be loaded, with nothing changed; Conflict where another run loads
-    one of the columns, the source changes, or the table is changed so that the load cannot continue. `is_new`: the id
-    was made just now. `cluster` is asked for the sizes of a local session when the load turns out to need Spark (None:
-    those of the declared local cluster); `on_engine` gets the engine and the reason for it.
+    With the id of a completed job, nothing is written; with the id of an interrupted job, the rest is written. Raises
+    InvalidInput, NotFound and Refused for values that cannot be loaded; then nothing is changed. Raises Conflict where
+    another run loads one of the columns, the source changes, or a change of the table prevents the rest of the load.
+
+    `is_new` states that the id was just made. `cluster` returns the sizes of a local session if the load needs Spark;
+    None stands for the declared local cluster. `on_engine` gets the engine and the reason for it.
     """
     table.refuse_view()
     kind = f"load columns {', '.join(request.columns)}"
@@ -95,12 +96,12 @@ def load_columns(
     target = _target(table, request, source)
     engine, reason = choose_engine(request.engine, source, table.state.files.rows)
     on_engine(engine, reason)
-    asked = RunRequest(cause=f"job {job_id}", target=request.columns, job=job_id)
+    run_request = RunRequest(cause=f"job {job_id}", target=request.columns, job=job_id)
 
     def work(run_id: str, report_progress: OnProgress) -> LoadResult:
         return _loaded(table, request, source, target, job_id, run_id, kind, report_progress, engine, cluster)
 
-    return as_run(table.store, table.entry.table_id, LOAD_COLUMNS, asked, work, on_progress)
+    return as_run(table.store, table.entry.table_id, LOAD_COLUMNS, run_request, work, on_progress)
 
 
 def _loaded(

@@ -1,8 +1,8 @@
-"""A load on Spark: the source and the keys of the table are joined by buckets of keys, and each fragment is a task.
+"""A load on Spark: buckets of keys join the source with the table, and a task writes each fragment.
 
-Values go through Spark's shuffle and its local disks, so neither the driver nor a task holds more than a bucket,
-however large the source is. The join is kept on these disks until the last of its fragments is written. A run that was
-killed joins again, for the fragments that have no checkpoint.
+Values pass through Spark's shuffle and its local disks. Therefore neither the driver nor a task has more than a bucket
+in memory, for a source of any size. The result of the join stays on these disks until its last fragment is written.
+After a kill, the next run joins again for the fragments that have no checkpoint.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ if TYPE_CHECKING:
 
     from deployer.datasets.lance_types import LanceDataset
 
-BUCKET_BYTES = 128_000_000  #: of the values of a bucket, which a task holds
-BUCKET_ROWS = 2_000_000  #: of the table, whose keys a task holds
+BUCKET_BYTES = 128_000_000  #: about the bytes of a bucket's values, which a task has in memory
+BUCKET_ROWS = 2_000_000  #: about the rows of the table in a bucket, whose keys a task has in memory
 
 _MESSAGES = "range int, rows binary"
 
 
 class ShuffledColumns:
-    """The source of a load's values, and what writes them: see `fill.work.ValuesSource` and `fill.executor.Executor`.
+    """The source and the executor of a load on Spark (see `fill.work.ValuesSource` and `fill.executor.Executor`).
 
-    Tasks make the values, of what arrives through the shuffle.
+    Tasks get the values through the shuffle.
     """
 
     def __init__(
@@ -144,11 +144,11 @@ class ShuffledColumns:
         writer: FragmentWriter,
         dataset: LanceDataset,
         works: Sequence[FragmentWork],
-        parts: Parts,  # tasks look for parts themselves: one that runs again has more
+        parts: Parts,  # not used: tasks list the parts, because a repeated task has more
         on_rows: OnRows,
         on_tick: OnTick,
     ) -> list[Checkpoint]:
-        """Writes the fragments, which are among those of the last `prepare`."""
+        """Writes the fragments, which the last `prepare` must have prepared."""
         join = self._join
         if not works or join is None:
             return []
@@ -181,11 +181,11 @@ class ShuffledColumns:
             found = collected(session, frame, join.location, sum(work.physical_rows for work in works), report)
         if errors.value:
             raise errors.value[0]
-        made = dict(pickle.loads(row["written"]) for row in found)  # noqa: S301 (made by our tasks)
+        made = dict(pickle.loads(row["written"]) for row in found)  # noqa: S301 (deployer's own tasks made it)
         return [made[number] for number in chosen]
 
     def close(self) -> None:
-        """Removes what Spark keeps of the last join."""
+        """Removes the result of the last join from Spark's disks."""
         if self._joined is not None:
             with suppress(Exception):  # the session may be gone, and its files with it
                 self._joined.unpersist()
@@ -193,7 +193,7 @@ class ShuffledColumns:
 
 
 def _joined(session: SparkSession, join: Join) -> Any:
-    """Returns the values for fragments, and the reports, as messages that Spark keeps on its disks."""
+    """Returns a frame of messages with the values for fragments and the reports. Spark stores it on its disks."""
     from pyspark import StorageLevel
 
     sources = len(join.source.parts)
@@ -207,7 +207,7 @@ def _joined(session: SparkSession, join: Join) -> Any:
 
 @contextmanager
 def _few_messages(session: SparkSession) -> Iterator[None]:
-    """Makes Spark put few messages in an Arrow batch, as each may be large."""
+    """Makes Spark put few messages into an Arrow batch, because each message may be large."""
     before = session.conf.get(BATCH_SETTING)
     session.conf.set(BATCH_SETTING, MESSAGES_A_BATCH)
     try:

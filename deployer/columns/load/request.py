@@ -1,4 +1,4 @@
-"""The request of `load_columns`, checked before anything is read."""
+"""The request of `load_columns`, which is checked before anything is read."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from deployer.runs.rewriting.run import Engine
 
 OnMissing = Literal["carry", "null", "error"]
 
-LOAD_SECONDS = 60.0  #: between two checkpoints of a load
+LOAD_SECONDS = 60.0  #: default seconds between two checkpoints of a load
 
 
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
-    """A load of `columns` of the files that `source` names, by the column `pk`.
+    """A load of `columns` from the files that `source` names. The column `pk` matches the rows.
 
-    `on_missing` says what rows get that the source has no value for: what they have (`carry`), null, or an error.
-    `commit_granularity` is in fragments, None for one commit.
+    `on_missing` decides about rows without a match in the source: they keep their values (`carry`), get null (`null`),
+    or are an error (`error`). `commit_granularity` is the number of fragments in a commit; None makes one commit.
     """
 
     source: tuple[str, ...]
@@ -51,7 +51,7 @@ def checked_request(
     commit_granularity: int | None = None,
     engine: str = "auto",
 ) -> LoadRequest:
-    """Returns the request. Raises InvalidInput for arguments that cannot be."""
+    """Returns the request. Raises InvalidInput for invalid arguments."""
     several = isinstance(source, Iterable) and not isinstance(source, str)
     sources: tuple[object, ...] = tuple(source) if several else (source,)
     if not sources or not all(isinstance(each, str) and each for each in sources):
@@ -93,7 +93,10 @@ def checked_request(
 def refuse_missing(
     request: LoadRequest, target: Target, keys: Sequence[object], missing: int, rows: int, where: str
 ) -> None:
-    """Raises Refused where `missing` of the table's rows have no match in the source, `keys` first, and must have."""
+    """Raises Refused where rows of the table have no match in the source and the request does not allow this.
+
+    `missing` is the number of these rows, and `keys` are the first of their keys.
+    """
     if not missing:
         return
     shown = ", ".join(map(str, keys))

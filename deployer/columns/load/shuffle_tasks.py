@@ -1,8 +1,8 @@
 """The tasks of a load on Spark.
 
-Rows of the source and keys of the table go to buckets by their keys, and values from there to the fragments that need
-them. Between tasks rows travel as Arrow messages, as in `tables.ingest.spark`. What tasks find out travels as messages
-too: so a task that runs twice counts once.
+Rows of the source and keys of the table are sent to buckets by their keys. From there, values are sent to the fragments
+that need them. Rows travel between tasks as Arrow messages, as in `tables.ingest.spark`. The tasks' reports travel as
+messages too, so that a task that runs twice counts only once.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 Batches = Iterator[pa.RecordBatch]
 
-REPORT_KEY = -1  #: the key of messages that are reports
-KEY, FRAGMENT, REPORT = "\0key", "\0fragment", "\0report"  #: columns of messages; no column has such a name
+REPORT_KEY = -1  #: the key of report messages
+KEY, FRAGMENT, REPORT = "\0key", "\0fragment", "\0report"  #: columns of messages; table columns cannot have such names
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,8 @@ class PartReport:
 
 @dataclass(frozen=True, slots=True)
 class BucketReport:
-    """The report on a bucket: `missing` rows of the table, the first of them as (fragment, offset, key)."""
+    """The report on a bucket. `repeated` are keys that several rows of the source have. `missing` is the number of rows
+    of the table without a match; `first_missing` has the first of them as (fragment, offset, key)."""
 
     repeated: tuple[Any, ...] = ()
     missing: int = 0
@@ -68,8 +69,8 @@ Report = PartReport | BucketReport
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """The input of the tasks of a join. `keys` are those of Spark's partitions for the buckets, `fragment_keys` those
-    for the fragments of `works`, which version `version` of the dataset has."""
+    """The input of the tasks of a join. `works` are fragments of version `version` of the dataset. `keys` are the keys
+    of Spark's partitions for the buckets, and `fragment_keys` the keys for the fragments."""
 
     source: LoadSource
     target: Target
@@ -83,7 +84,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class ReadSource:
-    """Sends the rows of parts of the source to the buckets of their keys."""
+    """The task that sends the rows of parts of the source to the buckets of their keys."""
 
     join: Join
 
@@ -109,7 +110,7 @@ class ReadSource:
 
 @dataclass(frozen=True, slots=True)
 class ReadTable:
-    """Sends the keys of fragments to their buckets."""
+    """The task that sends the keys of fragments to their buckets."""
 
     join: Join
 
@@ -143,7 +144,8 @@ class _Bucket:
 
 @dataclass(frozen=True, slots=True)
 class JoinBuckets:
-    """Sends the values of a bucket's keys to the fragments that have rows with them, and reports what is wrong."""
+    """The task that sends the values of a bucket's keys to the fragments that have these keys, and reports repeated and
+    missing keys."""
 
     join: Join
 
@@ -209,20 +211,21 @@ def _report(key: int, report: Report) -> pa.RecordBatch:
 def read_report(sent: bytes) -> Report:
     """Returns the report of a message."""
     with pa.ipc.open_stream(sent) as reader:
-        report: Report = pickle.loads(reader.read_all().column(0)[0].as_py())  # noqa: S301 (made by our tasks)
+        report: Report = pickle.loads(reader.read_all().column(0)[0].as_py())  # noqa: S301 (deployer's own tasks made it)
     return report
 
 
 @dataclass(frozen=True, slots=True)
 class WriteFragments:
-    """Writes the fragments whose values arrive; an empty message for each says that it is to be written.
+    """The task that writes fragments from the values that arrive. Each fragment to write gets an empty message, so that
+    it is also written without values.
 
-    The writer's own values are not used. Errors go to the accumulator, and the fragment has no result then.
+    The writer's own values are not used. An error is added to the accumulator; the fragment then has no result.
     """
 
     join: Join
     writer: FragmentWriter
-    works: tuple[FragmentWork, ...]  #: as they are now, by the same places as those of the join
+    works: tuple[FragmentWork, ...]  #: the present states of the join's fragments, in the same order
     version: int
     row_bytes: int
     carries: bool

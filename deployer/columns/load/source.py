@@ -1,4 +1,4 @@
-"""The files of a load as one sequence of rows: found, checked, read in parts, and known again after they were read."""
+"""The files of a load as one sequence of rows: finds and checks the files, reads them in parts, and detects changes."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from deployer.tables.ingest.files.loaded_files import identified
 from deployer.tables.ingest.files.model import Format, Source
 from deployer.tables.ingest.files.source_files import is_on_s3
 
-PART_ROWS = 262_144  #: about how many rows are read at a time
-PART_BYTES = 32_000_000
+PART_ROWS = 262_144  #: number of rows from which a part is complete
+PART_BYTES = 32_000_000  #: number of bytes from which a part is complete
 
 _FORMATS = {"parquet": Format.PARQUET, "lance": Format.LANCE, "ipc": Format.ARROW, None: None}
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Units (row groups, record batches or fragments) of one file that are read together; `rows` and `bytes` are about
-    those that they have."""
+    """A range of units (row groups, record batches or fragments) of one file that are read together. `rows` and `bytes`
+    are estimates."""
 
     source: Source
     start: int
@@ -38,7 +38,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class LoadSource:
-    """All files of a load, in order. `schema` has the primary key and the columns; `identity` is of their content."""
+    """The files of a load, in order. `schema` has the primary key and the columns, `identity` is a digest of the files'
+    content, and `changed` has the times of the last changes of local files, in ns."""
 
     sources: tuple[Source, ...]
     parts: tuple[Part, ...]
@@ -48,16 +49,16 @@ class LoadSource:
 
     @property
     def rows(self) -> int:
-        """Returns about how many rows there are."""
+        """Returns the estimated number of rows."""
         return sum(part.rows for part in self.parts)
 
     @property
     def bytes(self) -> int:
-        """Returns about how many bytes the rows have, with all columns of the files."""
+        """Returns the estimated number of bytes of the rows, with all columns of the files."""
         return sum(part.bytes for part in self.parts)
 
     def read(self, part: Part, columns: Sequence[str]) -> pa.Table:
-        """Returns the rows of a part. Raises InvalidInput for a file that cannot be read to its end."""
+        """Returns the rows of a part. Raises InvalidInput for a file that cannot be read completely."""
         schema = pa.schema([self.schema.field(name) for name in columns])
         with _readable(part.source):
             batches = list(read_units(part.source, part.start, part.stop, columns))
@@ -68,7 +69,7 @@ class LoadSource:
             )
 
     def require_unchanged(self) -> None:
-        """Raises Conflict where a file is another one than when the load began."""
+        """Raises Conflict where a file has changed since the load began."""
         try:
             same = (identified(self.sources).digest, _changed(self.sources)) == (self.identity, self.changed)
         except (OSError, DeployerError):
@@ -82,8 +83,11 @@ class LoadSource:
 
 
 def find_load_source(request: LoadRequest) -> LoadSource:
-    """Finds the files. Raises NotFound and InvalidInput for files that are not there, cannot be read, have no rows, or
-    lack a column or have it with another type than the first."""
+    """Finds and checks the files of a request.
+
+    Raises NotFound and InvalidInput for files that do not exist, cannot be read or have no rows. Raises InvalidInput
+    for a file that lacks a column, or in which a column has another type than in the first file.
+    """
     refuse_credentials(request.source)
     found = find_sources(request.source, _FORMATS[request.source_format])
     wanted = (request.pk, *request.columns)
@@ -121,8 +125,8 @@ def find_load_source(request: LoadRequest) -> LoadSource:
 
 
 def _pinned(source: Source) -> Source:
-    """Returns a source as all processes find it, in whatever folder they run: a Lance dataset at its newest version, so
-    that what others commit to it does not count."""
+    """Returns a source that all processes read in the same way: with an absolute path, and a Lance dataset with its
+    present version, so that later commits to it are not read."""
     path = source.path if "://" in source.path else str(Path(source.path).absolute())
     if source.format is Format.LANCE:
         return replace(source, path=path, version=int(open_dataset(path).version))

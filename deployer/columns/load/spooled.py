@@ -1,4 +1,5 @@
-"""Values of one fragment's rows that arrive in any order: put into files by neighbouring rows, and given in order."""
+"""Sorts the values of one fragment's rows, which arrive in any order: writes them to files for ranges of rows, and
+reads them in order."""
 
 from __future__ import annotations
 
@@ -20,15 +21,16 @@ from deployer.tables.ingest.files.columnar import ALIGNED
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
-OFFSET = "offset"  #: of a row in its fragment: the first column of what arrives; the others are the values
-CHUNK_BYTES = 16_000_000  #: of the values that one file has
-BATCH_BYTES = 4_000_000  #: of the values that are given at a time
+OFFSET = "offset"  #: the first column of arriving rows: the row's offset in its fragment; the other columns are values
+CHUNK_BYTES = 16_000_000  #: about the bytes of the values in one file
+BATCH_BYTES = 4_000_000  #: about the bytes of values that are yielded at a time
 
 
 class SpooledColumns:
-    """See `fill.work.ColumnValues`. The files are in `folder`, which the caller removes.
+    """The values of one fragment (see `fill.work.ColumnValues`). The files are in `folder`, which the caller removes.
 
-    Rows without a value get null, or keep what they have where they carry it. `row_bytes` are about those of a row.
+    Rows without a value keep their present value if `carries`, or else get null. `row_bytes` is the estimated size of a
+    row.
     """
 
     def __init__(self, folder: Path, schema: pa.Schema, row_bytes: int, *, carries: bool) -> None:
@@ -39,7 +41,7 @@ class SpooledColumns:
         self._rows = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Keeps values of some rows, which were not given before."""
+        """Stores the values of some rows. Each row may be added once."""
         self._rows += batch.num_rows
         for number, part in parted(batch, batch.column(OFFSET).to_numpy() // self._chunk_rows):
             if number not in self._writers:
@@ -47,14 +49,14 @@ class SpooledColumns:
             self._writers[number].write_batch(part)
 
     def close(self) -> None:
-        """Ends the files: all values are there."""
+        """Closes the files after all values were added."""
         for writer in self._writers.values():
             writer.close()
 
     def of_fragment(
         self, dataset: LanceDataset, work: FragmentWork, rows: range, size: Callable[[], int]
     ) -> Iterator[pa.RecordBatch]:
-        """Yields the values of these rows of the fragment."""
+        """Yields the values of these rows of the fragment, in order."""
         before = None
         if self._carries and any(work.outputs) and self._rows < work.physical_rows:
             before = live_rows(dataset, work.fragment_id, self._schema)
@@ -75,7 +77,7 @@ class SpooledColumns:
             start = stop
 
     def _chunk(self, number: int) -> tuple[np.ndarray, pa.Table]:
-        """Returns the places in a chunk's table of its rows, and the table."""
+        """Returns the table of a chunk of rows, and before it the position of each row in the table."""
         places = np.full(self._chunk_rows, NONE, np.int64)
         if number not in self._writers:
             return places, self._schema.empty_table()
@@ -91,5 +93,5 @@ class SpooledColumns:
         return self._folder / f"chunk-{number}.arrows"
 
 
-#: The values of a writer that is sent to tasks, which put those that arrive in their place.
+#: The values of a writer that is sent to tasks. Each task replaces them by the values that it receives.
 NO_VALUES = SpooledColumns(Path(), pa.schema([]), 1, carries=False)

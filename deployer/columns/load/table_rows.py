@@ -1,4 +1,4 @@
-"""The keys of a fragment's rows, and the values that rows keep where a source has none."""
+"""Reads the keys of a fragment's rows, and merges the values that rows keep where a source has no row for them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 
 def carried(values: pa.Table, places: Places, offsets: NDArray[np.int64], old: pa.Table) -> pa.Table:
-    """Returns the values, with the `old` ones, of rows at these offsets, where the source has none."""
+    """Returns the values, with `old` values where the source has no row. `old` has the values of the rows at
+    `offsets`."""
     stays = places[offsets] == NONE
     if not bool(stays.any()):
         return values
@@ -33,8 +34,8 @@ def carried(values: pa.Table, places: Places, offsets: NDArray[np.int64], old: p
 
 
 def keys_of(dataset: LanceDataset, work: FragmentWork, pk: str) -> tuple[pa.ChunkedArray, NDArray[np.int64] | None]:
-    """Returns the keys of the fragment's rows that are not deleted, and their physical offsets: None where none is
-    deleted."""
+    """Returns the keys of the fragment's rows that are not deleted, and their physical offsets. The offsets are None
+    where no row is deleted."""
     fragment = dataset.get_fragment(work.fragment_id)
     has_deletions = bool(fragment.metadata.num_deletions)
     scanner = dataset.scanner(columns=[pk], fragments=[fragment], scan_in_order=True, with_row_address=has_deletions)

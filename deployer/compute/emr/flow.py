@@ -1,4 +1,4 @@
-"""EMR clusters as they are declared, and as EMR's `RunJobFlow` takes one. Pure.
+"""Converts the declaration of an EMR cluster to the arguments of EMR's `RunJobFlow`. All functions are pure.
 
 https://docs.aws.amazon.com/emr/latest/APIReference/API_RunJobFlow.html
 """
@@ -13,16 +13,16 @@ from deployer.platform.aws.names import EMR_TAG
 
 APPLICATIONS = ("Spark",)
 ON_DEMAND_STRATEGY, SPOT_STRATEGY = "lowest-price", "price-capacity-optimized"
-#: When there are no spot instances for this long, EMR takes others: a job that is late is worse than a dear one.
+#: After this many minutes without spot instances, EMR takes on-demand instances: a late job is worse than a dear job.
 SPOT_MINUTES, WITHOUT_SPOT = 10, "SWITCH_TO_ON_DEMAND"
 
-IDLE_MINUTES = 60  #: without a step, after which a cluster ends
+IDLE_MINUTES = 60  #: minutes without a step after which a cluster ends
 
 Json = dict[str, Any]
 
 _CRYPTO = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
-#: What Spark's processes say to each other is encrypted, with or without certificates for TLS, and so are files that
-#: they spill. YARN makes a secret for each job; its shuffle service reads the settings from YARN's
+#: The settings that encrypt the traffic between Spark's processes, also without certificates for TLS, and the files
+#: that they spill. YARN makes a secret for each job, and its shuffle service reads these settings from `yarn-site`
 #: (https://spark.apache.org/docs/latest/security.html).
 CONFIGURATIONS: tuple[Json, ...] = (
     {"Classification": "spark-defaults", "Properties": {**_CRYPTO, "spark.io.encryption.enabled": "true"}},
@@ -31,10 +31,11 @@ CONFIGURATIONS: tuple[Json, ...] = (
 
 
 def security_configuration(key_arn: str | None, certificates: str | None) -> Json:
-    """Returns what EMR's security configuration says: instances' metadata by version 2 alone, one hop far; disks and
-    volumes encrypted by the key; TLS between nodes by `certificates` (s3://… of a zip file of PEM files).
+    """Returns the content of EMR's security configuration.
 
-    EMR encrypts disks by a key of the account alone, and has TLS by certificates alone
+    Instance metadata needs version 2 and is available over one hop. The key encrypts disks and volumes. `certificates`,
+    the s3:// address of a zip file of PEM files, enable TLS between nodes. EMR encrypts disks only with a key of the
+    account, and has TLS only with certificates
     (https://docs.aws.amazon.com/emr/latest/ManagementGuide/emr-create-security-configuration.html).
     """
     at_rest: Json = {"S3EncryptionConfiguration": {"EncryptionMode": "SSE-S3"}}
@@ -62,18 +63,19 @@ def security_configuration(key_arn: str | None, certificates: str | None) -> Jso
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The instances of a cluster: one primary, and core ones. In fleets EMR chooses among types, else there is one."""
+    """The instances of a cluster: one primary instance, and core instances. In fleets, EMR chooses among the types;
+    otherwise there is one type."""
 
     fleets: bool
     primary: tuple[str, ...]
     core: tuple[str, ...]
     on_demand: int
     spot: int
-    most: int | None  #: core and task instances that EMR may go up to; None: as many as there are
+    most: int | None  #: most core and task instances of managed scaling; None: no scaling
 
 
 def shape_of(options: Mapping[str, Any]) -> Shape:
-    """Returns the shape that the options of a cluster of kind emr mean."""
+    """Returns the shape that the options of a cluster of kind emr declare."""
     fleets = options.get("fleets")
     core = tuple(fleets["types"]) if fleets else (options["instance_type"],)
     primary = (options["primary_type"],) if "primary_type" in options else core
@@ -83,9 +85,9 @@ def shape_of(options: Mapping[str, Any]) -> Shape:
 
 
 def scaling_limits(shape: Shape) -> Json | None:
-    """`ComputeLimits` of managed scaling; None for a cluster that stays as large as it is.
+    """Returns the `ComputeLimits` of managed scaling; None for a cluster of a fixed size.
 
-    What is added to spot instances is spot too.
+    A cluster with spot instances grows only by spot instances.
     """
     if shape.most is None:
         return None
@@ -100,8 +102,8 @@ def scaling_limits(shape: Shape) -> Json | None:
 
 
 def idle_minutes(options: Mapping[str, Any], scheduled: bool = False) -> int | None:
-    """After how many minutes without a step EMR ends the cluster; None: never. `scheduled`: schedules start jobs on it,
-    for which it has to be there."""
+    """Returns the minutes without a step after which EMR ends the cluster; None for never. `scheduled` states that
+    schedules start jobs on the cluster, which must exist then."""
     declared = options.get("idle_minutes")
     return int(declared) if declared is not None else None if scheduled else IDLE_MINUTES
 
@@ -116,10 +118,11 @@ def job_flow(
     security: str,
     key_arn: str | None = None,
 ) -> Json:
-    """Returns the arguments of `RunJobFlow` for a cluster that runs its steps and ends; the caller adds `Steps`.
+    """Returns the arguments of `RunJobFlow` for a cluster that ends after its steps; the caller adds `Steps`.
 
-    `service_role` and `instance_profile` are names or ARNs, `security` the name of a security configuration, `key_arn`
-    that of the key that encrypts logs. Should the cluster have no step that ends it, it ends as idle.
+    `service_role` and `instance_profile` are names or ARNs, `security` is the name of a security configuration, and
+    `key_arn` is the ARN of the key that encrypts logs. A cluster that does not end after its steps ends when it is
+    idle.
     """
     shape = shape_of(options)
     flow: Json = {

@@ -1,4 +1,4 @@
-"""Lines of a job in CloudWatch Logs, as they come."""
+"""Reads the lines of a job from CloudWatch Logs while the job runs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from deployer.platform.aws.calls import CallFailed, Calls, Cause
 
-MOST_PAGES = 20  #: of one stream at a time: a job that prints without end is shown in parts
+MOST_PAGES = 20  #: most pages of one stream that are read at a time; endless output is shown in parts
 
 
 class LogStreams:
-    """Streams of a group whose names are one of `prefixes` and one of `names`; each may appear later."""
+    """The streams of a log group whose names are one of `prefixes` followed by one of `names`. A stream may appear
+    later."""
 
     def __init__(self, group: str, prefixes: Sequence[str], names: Sequence[str]) -> None:
         self._group, self._prefixes, self._names = group, prefixes, names
@@ -18,7 +19,7 @@ class LogStreams:
         self._tokens: dict[str, str | None] = {}
 
     def new_lines(self) -> list[str]:
-        """Returns what came since this was asked last. A group that does not exist has none."""
+        """Returns the lines since the last call; no lines for a group that does not exist."""
         try:
             if len(self._tokens) < len(self._names):
                 self._find()
@@ -45,6 +46,6 @@ class LogStreams:
             )
             lines += [line for event in answer["events"] for line in str(event["message"]).splitlines()]
             self._tokens[stream] = answer["nextForwardToken"]
-            if answer["nextForwardToken"] == token:  # CloudWatch's word for an end
+            if answer["nextForwardToken"] == token:  # CloudWatch repeats the token at the end of a stream
                 break
         return lines

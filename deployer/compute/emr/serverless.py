@@ -1,4 +1,5 @@
-"""Clusters of kind `emr-serverless`: a job is a job run of an application, its lines are in CloudWatch Logs."""
+"""Runs jobs on clusters of kind `emr-serverless`: a job is a job run of an application, and CloudWatch Logs has its
+output."""
 
 from __future__ import annotations
 
@@ -29,15 +30,15 @@ STATES = {
     "FAILED": RunState.FAILED,
     "CANCELLED": RunState.CANCELLED,
 }
-ROLE_PATIENCE = 60.0  #: seconds in which a role that AWS does not know everywhere yet is tried again
-OLD = timedelta(seconds=5)  #: a run that was made so long before it was answered is one of an earlier command
+ROLE_PATIENCE = 60.0  #: seconds for which a start is repeated while AWS does not yet know a new role everywhere
+OLD = timedelta(seconds=5)  #: a run that is older than this when AWS answers was started by an earlier command
 MOST_ATTEMPTS = 100
 
 
 class EmrServerless:
-    """Fulfils `remote.RemoteCluster` for the application with the id `application`; jobs run as the role `role`.
+    """Implements `remote.RemoteCluster` for the application with the id `application`. Jobs run in the role `role`.
 
-    `disk_key`: the ARN of the KMS key that encrypts the workers' disks, and the lake's id; EMR's own key without it.
+    `disk_key` has the ARN of the KMS key that encrypts the workers' disks, and the lake's id; None uses EMR's own key.
     """
 
     def __init__(
@@ -61,14 +62,14 @@ class EmrServerless:
         self._streams: dict[str, LogStreams] = {}
 
     def start(self, job: RemoteJob, attempt: int = 1) -> Run:
-        for attempt in range(attempt, MOST_ATTEMPTS + 1):  # noqa: B020 (each is the next one's start)
-            key = job.key(attempt)
-            run_id, asked = self._started(job, key)
+        for number in range(attempt, MOST_ATTEMPTS + 1):
+            key = job.key(number)
+            run_id, answered = self._started(job, key)
             found = self._run(run_id)
-            over = STATES.get(found["state"]) in (RunState.FAILED, RunState.CANCELLED)
-            if not (over and found["createdAt"] < asked - OLD):
-                return Run(run_id, key, attempt)
-            # The answer to this token is a run that failed before: another command started it.
+            has_failed = STATES.get(found["state"]) in (RunState.FAILED, RunState.CANCELLED)
+            if not (has_failed and found["createdAt"] < answered - OLD):
+                return Run(run_id, key, number)
+            # AWS answered this token with a failed run that an earlier command started: the next attempt follows.
         raise DeployerError(
             f"{job.title} was tried {MOST_ATTEMPTS} times under this job id",
             where=self.name,
@@ -76,8 +77,8 @@ class EmrServerless:
         )
 
     def _started(self, job: RemoteJob, key: str) -> tuple[str, datetime]:
-        """Returns the run of this attempt, and when AWS answered. Botocore sends a request whose answer was lost again,
-        with the same token, and AWS answers with the run that the first one made."""
+        """Starts the run of this attempt; returns its id, and the time of AWS's answer. Where an answer is lost,
+        botocore repeats the request with the same token, and AWS answers with the run that the first request made."""
         code = self._code()
         driver = {
             "entryPoint": code.script(job.program),
@@ -153,8 +154,8 @@ class EmrServerless:
 
 
 def role_is_not_ready(reported: str) -> bool:
-    """Returns whether AWS says that it cannot assume the role: for some seconds after it was made, that is unknown
-    everywhere. One that the caller may not pass is another matter."""
+    """Returns whether AWS reports that it cannot assume the role: a new role takes some seconds to be known everywhere.
+    A report that the caller may not pass the role does not count."""
     text = reported.lower()
     return "role" in text and ("assume" in text or "does not exist" in text) and "passrole" not in text
 

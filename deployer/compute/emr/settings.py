@@ -1,4 +1,4 @@
-"""The settings of spark-submit besides the places of job code: sizes, region, and those of our own sessions."""
+"""The settings for spark-submit, except the locations of job code: sizes, region, and deployer's session settings."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ from typing import Any
 from deployer.compute.clusters import most_workers, timeout_minutes
 from deployer.specs.values.target_server import HOSTS_VARIABLE
 
-#: What the driver's environment variables begin with.
+#: The prefixes of the settings for the driver's environment variables.
 SERVERLESS_ENV, YARN_ENV = "spark.emr-serverless.driverEnv.", "spark.yarn.appMasterEnv."
-MINUTES = "DEPLOYER_JOB_MINUTES"  #: the variable by which a job ends itself in time
-#: What `deployer.compute.spark.local` sets for a session of its own too.
+MINUTES = "DEPLOYER_JOB_MINUTES"  #: the variable with the minutes after which a job ends itself
+#: The settings that `deployer.compute.spark.local` also gives to its own sessions.
 _ALWAYS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.log.level": "WARN",  # EMR's own is INFO, which hides the lines of a job
+    "spark.log.level": "WARN",  # EMR's default INFO would hide the lines of a job
 }
 
 
 def settings(
     options: Mapping[str, Any], region: str | None, driver_env: str, variables: Mapping[str, str] | str = ""
 ) -> dict[str, str]:
-    """Spark's settings of a cluster. `driver_env` is what the driver's environment variables begin with there.
+    """Returns Spark's settings for a cluster. `driver_env` is the prefix of the settings for the driver's environment
+    variables.
 
-    `variables` are those of the driver that the stack's settings give it (`job_variables`). Programs that `init` of
-    earlier releases wrote give the hosts of METASYNC alone, as a text.
+    `variables` are the driver's variables from the stack's settings (`job_variables`). Programs that `init` of earlier
+    releases wrote pass only the hosts of METASYNC, as a string.
     """
     if isinstance(variables, str):
         variables = {HOSTS_VARIABLE: variables} if variables else {}
@@ -43,7 +44,7 @@ def settings(
 def serverless_settings(
     options: Mapping[str, Any], region: str | None, variables: Mapping[str, str] | str = ""
 ) -> dict[str, str]:
-    """Spark's settings of a cluster of kind emr-serverless: as many workers as it may have, which speak TLS.
+    """Returns Spark's settings for a cluster of kind emr-serverless: up to its most workers, with TLS between them.
 
     https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/interworker-encryption.html
     """
@@ -57,8 +58,8 @@ def serverless_settings(
 def step_settings(
     options: Mapping[str, Any], region: str | None, variables: Mapping[str, str] | str = ""
 ) -> dict[str, str]:
-    """Spark's settings of a step of a cluster of kind emr. A driver that ended is not started again, and ends itself in
-    time: EMR has no limit for a step."""
+    """Returns Spark's settings for a step on a cluster of kind emr. A driver is not started again after it ends. It
+    ends itself after the cluster's limit of minutes, because EMR has no limit for a step."""
     return {
         **settings(options, region, YARN_ENV, variables),
         "spark.yarn.maxAppAttempts": "1",
@@ -67,10 +68,10 @@ def step_settings(
 
 
 def as_options(settings: Mapping[str, str]) -> list[str]:
-    """Returns the settings as options of spark-submit."""
+    """Returns the settings as a list of spark-submit's options."""
     return [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
 
 
 def as_text(settings: Mapping[str, str]) -> str:
-    """Returns the settings as one line of options."""
+    """Returns the settings as one line of spark-submit's options."""
     return shlex.join(as_options(settings))

@@ -1,6 +1,6 @@
-"""The output of the driver of an EMR step, as far as EMR has put it on S3: every few minutes, and when the step ends.
+"""Reads the driver's output of an EMR step from S3, where EMR puts it every few minutes and when the step ends.
 
-The step's own output names the application on YARN; the output of that one's first container is the driver's.
+The step's own output names the YARN application. The output of the application's first container is that of the driver.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from deployer.errors import DeployerError
 from deployer.platform.storage.objects import Missing
 from deployer.platform.system.clock import Clock
 
-INTERVAL = 30.0  #: seconds between two looks
+INTERVAL = 30.0  #: seconds between two reads
 _APPLICATION = re.compile(r"application_\d+_\d+")
 _DRIVER = re.compile(r"container_(?:e\d+_)?\d+_\d+_\d+_000001/(stdout|stderr)\.gz$")
 
 
 class StepLogs:
-    """Logs below `log_uri` (s3://…) of one step."""
+    """The logs of one step below `log_uri` (s3://…)."""
 
     def __init__(self, log_uri: str, cluster: str, step: str, clock: Clock) -> None:
         self._objects = objects_at(f"{log_uri.rstrip('/')}/{cluster}")
@@ -30,8 +30,8 @@ class StepLogs:
         self._next = 0.0
 
     def new_lines(self) -> list[str]:
-        """Returns what came since this was asked last. Logs that cannot be read have none: they are a help and no
-        more."""
+        """Returns the lines since the last call; no lines where the logs cannot be read, because a job does not depend
+        on its logs."""
         if self._clock.monotonic() < self._next:
             return []
         self._next = self._clock.monotonic() + INTERVAL
@@ -54,7 +54,7 @@ class StepLogs:
         return found
 
     def _lines(self, path: str) -> list[str] | None:
-        """Returns all lines of a log; None when it is not whole yet."""
+        """Returns all lines of a log; None while the log is incomplete."""
         try:
             return gzip.decompress(self._objects.get(path)).decode(errors="replace").splitlines()
         except (OSError, EOFError, zlib.error):

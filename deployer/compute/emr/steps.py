@@ -1,8 +1,9 @@
-"""Clusters of kind `emr`: a job is a step of a cluster that is there, or of one that is made for it and ends with it.
+"""Runs jobs on clusters of kind `emr`: a job is a step of an existing cluster, or of a cluster that is made for the job
+and ends with it.
 
-EMR knows no client token. So it is asked for a step (or cluster) of the attempt's name before one is started, and again
-after an answer was lost. A request that takes longer than that starts the job twice, and the state store
-knows the second one by its job id.
+EMR has no client tokens. Therefore, before a start and after a lost answer, this module searches for a step (or
+cluster) with the attempt's name. If a lost request is completed after that search, the job starts twice; the state
+store then detects the second run by its job id.
 """
 
 from __future__ import annotations
@@ -29,18 +30,18 @@ STATES = {
     "FAILED": RunState.FAILED,
     "INTERRUPTED": RunState.FAILED,
 }
-PATIENCE = 60.0  #: seconds in which a start is tried again: no answer, too many requests, a role that is not ready
+PATIENCE = 60.0  #: seconds for which a start is repeated: no answer, too many requests, a role that is not ready
 MOST_ATTEMPTS = 100
-LOOK_BACK = timedelta(days=7)  #: how old a cluster of a run may be to be found again
+LOOK_BACK = timedelta(days=7)  #: largest age of a run's cluster that is searched for
 _ENDING = ("TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS")
 _NOT_READY = re.compile(r"invalid instance ?profile|authorize instance profile|role .*(is )?(invalid|not valid)", re.I)
-#: What a start may meet and meet no more in a moment.
-_PASSING = (Cause.UNREACHABLE, Cause.THROTTLED)
+#: The causes of failed starts that are temporary.
+_TEMPORARY = (Cause.UNREACHABLE, Cause.THROTTLED)
 
 
 class EmrSteps:
-    """Fulfils `remote.RemoteCluster`: `cluster` is the id of a long-lived cluster; without one, each job gets a cluster
-    of its own by `template`, the arguments of `RunJobFlow`. `logs` is where EMR puts logs (s3://…)."""
+    """Implements `remote.RemoteCluster`. `cluster` is the id of a long-lived cluster. Without it, each job gets its own
+    cluster, made from `template`, the arguments of `RunJobFlow`. `logs` is the folder (s3://…) for EMR's logs."""
 
     def __init__(
         self,
@@ -85,7 +86,7 @@ class EmrSteps:
         detail = ". ".join(filter(None, (failure.get("Reason"), failure.get("Message"))))
         detail = detail or (status.get("StateChangeReason") or {}).get("Message") or ""
         state = STATES.get(reported, RunState.RUNNING)
-        if reported not in ("COMPLETED", "FAILED"):  # a cluster that cannot start, or is ended, takes its steps along
+        if reported not in ("COMPLETED", "FAILED"):  # the end of the cluster decides about its steps
             about = self._calls("describe_cluster", ClusterId=cluster)["Cluster"]["Status"]
             reason = about.get("StateChangeReason") or {}
             if about["State"] == "TERMINATED_WITH_ERRORS":
@@ -129,7 +130,7 @@ class EmrSteps:
                 return self._first_step(cluster)
             except CallFailed as failure:
                 not_ready = bool(_NOT_READY.search(failure.aws_message))
-                if not (failure.cause in _PASSING or not_ready) or self._clock.monotonic() >= deadline:
+                if not (failure.cause in _TEMPORARY or not_ready) or self._clock.monotonic() >= deadline:
                     raise
             self._clock.sleep(pause)
             pause = min(2 * pause, 10.0)
@@ -152,7 +153,7 @@ class EmrSteps:
         }
 
     def _found(self, key: str) -> str | None:
-        """Returns the run of the attempt."""
+        """Returns the id of the run whose attempt has the key; None where EMR has no such run."""
         if self._cluster is None:
             since = datetime.now(UTC) - LOOK_BACK
             listed = self._pages("list_clusters", "Clusters", CreatedAfter=since)

@@ -1,8 +1,10 @@
-"""The permissions boundary of the roles that a stack makes: the most that any of them may ever do. Pure.
+"""The permissions boundary of the roles that a stack makes: the most permissions that these roles can have. All
+functions are pure.
 
-The deploying role makes roles only with this policy as their boundary, and may change neither the policy nor which one
-a role has. So whatever it writes into a role's own policies, and whatever identity it allows to use the role, nothing
-beyond this comes of it: no right to IAM but handing the lake's roles to the services that run its jobs.
+The deploying role can make roles only with this boundary. It can neither change the boundary nor give a role another
+one. Therefore a role cannot do more than the boundary allows, whatever the deploying role writes into its policies, and
+whatever identity it allows to use the role. Of IAM, the boundary only allows passing the lake's roles to the services
+that run its jobs.
 
 https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies_boundaries.html
 """
@@ -77,7 +79,7 @@ def _key(lake: LakeOnAws) -> Iterator[_Statement]:
 
 
 def _jobs(lake: LakeOnAws) -> Iterator[_Statement]:
-    """Starting the lake's jobs, handing them its roles, and telling of it."""
+    """Yields the statements for starting the lake's jobs, passing its roles to them, and sending notifications."""
     own = {"StringEquals": dict(lake.tagged)}
     yield _allow(
         "StartJobs",
@@ -98,11 +100,11 @@ def _jobs(lake: LakeOnAws) -> Iterator[_Statement]:
 
 
 def _machines(lake: LakeOnAws) -> Iterator[_Statement]:
-    """Yields what EMR's own role may do with EC2: as `AmazonEMRServicePolicy_v2` has it for clusters, in fewer
-    words."""
+    """Yields the statements for the use of EC2 by EMR's own role. They shorten those of `AmazonEMRServicePolicy_v2` for
+    clusters."""
     (tag, value), *_ = EMR_TAG.items()
-    there = {"StringEquals": {f"aws:ResourceTag/{tag}": value}}
-    asked = {"StringEquals": {f"aws:RequestTag/{tag}": value}}
+    has_tag = {"StringEquals": {f"aws:ResourceTag/{tag}": value}}
+    gives_tag = {"StringEquals": {f"aws:RequestTag/{tag}": value}}
     made = ("CreateFleet", "CreateLaunchTemplate", "CreateNetworkInterface", "CreateSecurityGroup", "RunInstances")
     changed = (
         *(*made, "CreateLaunchTemplateVersion", "DeleteLaunchTemplate", "DeleteNetworkInterface"),
@@ -122,9 +124,9 @@ def _machines(lake: LakeOnAws) -> Iterator[_Statement]:
         f"arn:{lake.partition}:ec2:*::image/ami-*",
     )
     yield _allow("LookAtMachines", ("ec2:Describe*",), ("*",))
-    yield _allow("NewMachines", act(made), new, asked)
+    yield _allow("NewMachines", act(made), new, gives_tag)
     yield _allow("MachinesWith", act(("CreateFleet", "CreateLaunchTemplate*", "RunInstances")), beside)
-    yield _allow("Machines", act(changed), ("*",), there)
+    yield _allow("Machines", act(changed), ("*",), has_tag)
     created = {"StringEquals": {"ec2:CreateAction": list(made)}}
     yield _allow("TagNewMachines", act(("CreateTags",)), ("*",), created)
 

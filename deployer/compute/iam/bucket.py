@@ -1,4 +1,5 @@
-"""The policies of a lake's buckets, and what S3 needs to copy it. Pure; JSON-ready.
+"""The policies of a lake's buckets, and the permissions of S3 to replicate the lake. All functions are pure, and return
+values that can be written as JSON.
 
 Condition keys: https://docs.aws.amazon.com/AmazonS3/latest/userguide/amazon-s3-policy-keys.html
 """
@@ -17,9 +18,11 @@ _OWN_KEY = "s3:x-amz-server-side-encryption-customer-algorithm"
 
 
 def bucket_policy(bucket_arn: str, below: str, key_arn: str | None, only_from: AccessOnlyFrom) -> Policy:
-    """Returns what is denied to everybody on a lake's bucket: access without TLS of today, and writing below the lake's
-    prefix (`below`, with a slash at its end, or empty) with an encryption that is not the bucket's. A request that
-    names none gets the bucket's own.
+    """Returns the policy of a lake's bucket, which only denies access.
+
+    It denies requests without TLS or with a version below `LEAST_TLS`. It denies writes below the lake's prefix with
+    another encryption than the bucket's; a request that names no encryption gets the bucket's. `below` is the prefix
+    with a slash at its end, or empty. `only_from` limits access to an organization or to VPC endpoints.
     """
     everything, objects = [bucket_arn, f"{bucket_arn}/*"], f"{bucket_arn}/{below}*"
 
@@ -61,7 +64,7 @@ def bucket_policy(bucket_arn: str, below: str, key_arn: str | None, only_from: A
 
 
 def log_bucket_policy(log_bucket_arn: str, bucket_arn: str) -> Policy:
-    """Allows S3 to write the access logs of one bucket, and denies access without TLS.
+    """Returns the policy that allows S3 to write the access logs of one bucket, and denies access without TLS.
 
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/enable-server-access-logging.html
     """
@@ -85,13 +88,15 @@ def log_bucket_policy(log_bucket_arn: str, bucket_arn: str) -> Policy:
 
 
 def copies_trust() -> Policy:
-    """Allows S3 to use a role; only buckets of the role's own account can be given it."""
+    """Returns the trust policy that allows S3 to assume a role. Only buckets of the role's own account can use the
+    role."""
     statement = {"Effect": "Allow", "Principal": {"Service": "s3.amazonaws.com"}, "Action": "sts:AssumeRole"}
     return {"Version": POLICY_VERSION, "Statement": [statement]}
 
 
 def copies_policy(bucket_arn: str, below: str, copies: ReplicateTo, key_arn: str | None) -> Policy:
-    """Returns what S3 needs to copy what is below the lake's prefix to another bucket, and to encrypt it there.
+    """Returns the permissions of S3 to copy the objects below the lake's prefix to another bucket and encrypt them
+    there.
 
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/setting-repl-config-perm-overview.html
     """

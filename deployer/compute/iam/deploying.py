@@ -1,8 +1,8 @@
-"""The permissions on AWS of the role that runs `deployer up`: the one list, of which `deployer doctor
---write-policy` makes the policies. Pure.
+"""The permissions on AWS of the role that runs `deployer up`. `deployer doctor --write-policy` makes the policies from
+this list. All functions are pure.
 
-`deployer doctor` asks IAM about every call of it. `tests/stacks/test_recorded_access.py` holds this list and what
-the commands ask together, and `tests/security/test_aws_deploying_role.py` what cannot be done with it.
+`deployer doctor` checks each call of the list with IAM. `tests/stacks/test_recorded_access.py` compares the list with
+the calls of the commands, and `tests/security/test_aws_deploying_role.py` checks what the role cannot do.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from deployer.compute.jobs.code import PREFIX
 
 
 def deploying_grants(lake: LakeOnAws) -> tuple[Grant, ...]:
-    """Returns what `deployer up` needs for the lake with all that a stack may declare."""
+    """Returns the grants that `deployer up` needs for the lake, with everything that a stack may declare."""
     return (
         *_lake_grants(lake),
         *_cluster_grants(lake),
@@ -61,8 +61,11 @@ def _lake_grants(lake: LakeOnAws) -> tuple[Grant, ...]:
 
 
 def _cluster_grants(lake: LakeOnAws) -> tuple[Grant, ...]:
-    """Roles are made and changed below the lake's path, and with its boundary. An application is identified by
-    its tag, as its id is AWS's; the request to tag a new one names none, or the tags it will have."""
+    """Returns the grants for clusters and their roles.
+
+    Roles are made and changed only below the lake's path and with its boundary. An application is identified by its
+    tag, because AWS chooses its id. The request to tag a new application has no id, or has the new tags.
+    """
     applications = lake.arn("emr-serverless", "/applications/")
     any_new = tuple(lake.arn("emr-serverless", place) for place in ("/", "/${*}", "/applications/${*}"))
     log_groups = lake.arn("logs", f"log-group:/emr-serverless/{lake.own}*")
@@ -111,7 +114,7 @@ def _cluster_grants(lake: LakeOnAws) -> tuple[Grant, ...]:
             (log_groups, f"{log_groups}:*"),
             (lake.arn("logs", f"log-group:/emr-serverless/{lake.own}example"),),
         ),
-        # a job that rewrites a table, in the cluster's own role
+        # a job that rewrites a table runs in the cluster's own role
         Grant(
             "StartJobs",
             "emr-serverless",
@@ -179,7 +182,7 @@ _BUCKET_ACTIONS = of(
         "UntagResource",
     ),
 )
-#: Those that the provider reads a bucket with.
+#: The calls by which Pulumi's provider reads a bucket.
 _BUCKET_READS = of(
     "s3",
     (
@@ -233,8 +236,9 @@ _LOG_ACTIONS = (
     "TagResource",
     "UntagResource",
 )
-#: Makes a role or changes its rights: only with the boundary, which the principal may not remove or replace. These are
-#: the actions that have `iam:PermissionsBoundary` in their context; a condition on it would deny the others always.
+#: The actions that make a role or change its permissions. They are allowed only with the boundary, which the principal
+#: can neither remove nor replace. Only these actions have `iam:PermissionsBoundary` in their context; a condition on it
+#: would always deny other actions.
 _BOUNDED_ROLE_ACTIONS = ("CreateRole", "DeleteRolePolicy", "PutRolePolicy")
 _ROLE_ACTIONS = (
     "DeleteRole",

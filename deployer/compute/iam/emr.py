@@ -1,4 +1,5 @@
-"""The needs of EMR clusters in IAM: two roles each, EMR's own and that of its instances, and who makes them. Pure.
+"""The IAM policies for EMR clusters. Each cluster has two roles: EMR's service role and the role of its instances. All
+functions are pure.
 
 https://docs.aws.amazon.com/emr/latest/ManagementGuide/emr-iam-roles.html
 """
@@ -20,10 +21,11 @@ _TO_EMR, _TO_EC2 = "elasticmapreduce.amazonaws.com*", "ec2.amazonaws.com*"
 def instance_policy(
     root: str, table_arn: str, log_uri: str, key_arn: str | None = None, certificates: str | None = None
 ) -> Policy:
-    """Returns what the instances of an EMR cluster may do, and so the jobs there: reading and writing one lake, and
-    logging.
+    """Returns the permissions of the instances of an EMR cluster and of their jobs: to read and write one lake, and to
+    write logs.
 
-    With a key they encrypt their own disks by it, which no service does for them; `certificates` (s3://…) they fetch.
+    With a key, the instances use it to encrypt their own disks, because no service does that for them. `certificates`
+    (s3://…) is the file with certificates that they fetch.
     """
     statements = [
         *lake_statements(root, table_arn),
@@ -36,7 +38,7 @@ def instance_policy(
 
 
 def _disks(key_arn: str) -> dict[str, Any]:
-    """Returns the grant for the disks, and for nothing that S3 or DynamoDB encrypts."""
+    """Returns the statement that allows the use of the key for disks, but not for data that S3 or DynamoDB encrypt."""
     others = ("kms:ViaService", "kms:EncryptionContext:aws:s3:arn", "kms:EncryptionContext:aws:dynamodb:tableName")
     return {
         "Sid": "KeyOfDisks",
@@ -53,7 +55,7 @@ def _certificates(uri: str, partition: str) -> dict[str, Any]:
 
 
 def volumes_policy(key_arn: str) -> Policy:
-    """Returns what EMR's own role needs of the key for the instances' volumes (EBS), which EC2 encrypts.
+    """Returns the permissions of EMR's service role to use the key for the instances' EBS volumes, which EC2 encrypts.
 
     https://docs.aws.amazon.com/emr/latest/ManagementGuide/emr-encryption-enable.html#emr-awskms-ebs-encryption
     """
@@ -75,7 +77,7 @@ def volumes_policy(key_arn: str) -> Policy:
     return {"Version": POLICY_VERSION, "Statement": [use, grant]}
 
 
-#: Of instances that encrypt their disks, and of EC2 for volumes.
+#: The actions on the key by instances that encrypt their disks, and by EC2 for volumes.
 DISK_ACTIONS = ("kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey")
 VOLUME_ACTIONS = (
     "kms:Decrypt",
@@ -88,7 +90,7 @@ VOLUME_ACTIONS = (
 
 
 def emr_trust(table_arn: str) -> Policy:
-    """Allows EMR to use a role, for clusters of this account and region alone."""
+    """Returns the trust policy that allows EMR to assume a role, only for clusters of this account and region."""
     _, partition, _, region, account, _ = table_arn.split(":", 5)
     statement = {
         "Effect": "Allow",
@@ -103,7 +105,7 @@ def emr_trust(table_arn: str) -> Policy:
 
 
 def instance_trust(table_arn: str) -> Policy:
-    """Allows EC2 to use a role, for the instances that have its profile."""
+    """Returns the trust policy that allows EC2 to assume a role, for the instances that have its profile."""
     statement = {
         "Effect": "Allow",
         "Principal": {"Service": f"ec2.{service_domain(partition_of(table_arn))}"},
@@ -113,7 +115,7 @@ def instance_trust(table_arn: str) -> Policy:
 
 
 def pass_policy(role_arn: str) -> Policy:
-    """Returns what EMR's own policy leaves out: handing the instances' role to EC2."""
+    """Returns the permission that EMR's managed policy does not have: to pass the instances' role to EC2."""
     statement = {
         "Sid": "GiveInstancesTheirRole",
         "Effect": "Allow",
@@ -125,15 +127,17 @@ def pass_policy(role_arn: str) -> Policy:
 
 
 def emr_service_policy_arn(table_arn: str) -> str:
-    """EMR's own policy for its service role: it makes and ends instances that have EMR's tag, where that is too."""
+    """Returns the ARN of EMR's managed policy for its service role. The policy allows to make and end instances that
+    have EMR's tag, in networks that have it too."""
     return _service_policy(partition_of(table_arn))
 
 
 def deploying_emr_grants(lake: LakeOnAws) -> tuple[Grant, ...]:
-    """Returns what `deployer up` needs for clusters of kind emr, beside roles: clusters that have the lake's tag alone.
+    """Returns the grants that `deployer up` needs for clusters of kind emr, without those for roles. They cover only
+    clusters with the lake's tag.
 
-    EMR asks for the right to tag when a cluster is made with tags. The request is then for `cluster/*`, literally, or
-    has the tags of the cluster to be; the cluster of another account has neither.
+    EMR requires the permission to tag where a cluster is made with tags. The request is then for the literal resource
+    `cluster/*`, or has the tags of the new cluster.
     """
     clusters = lake.arn("elasticmapreduce", "cluster/")
     roles, profiles = lake.roles, f"arn:{lake.partition}:iam::{lake.account}:instance-profile/{lake.own}"
@@ -156,7 +160,7 @@ def deploying_emr_grants(lake: LakeOnAws) -> tuple[Grant, ...]:
             lake.asked,
         ),
         grant("EmrClusters", _CLUSTER_ACTIONS, clusters, lake.tagged),
-        # IAM knows no resource for these
+        # IAM has no resource types for these actions
         Grant(
             "FindEmrClusters", "emr", ("elasticmapreduce:ListClusters",), ("*",), (lake.arn("elasticmapreduce", "*"),)
         ),

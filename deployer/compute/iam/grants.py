@@ -1,4 +1,4 @@
-"""A statement of a policy for people and pipelines, and how to try it."""
+"""The statements of policies for people and pipelines, with example requests to check them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-#: What a grant is for: the lake itself, or what the stack declares beside it.
+#: The part of a lake that a grant is for: the lake itself, or a resource that the stack declares beside it.
 Part = Literal[
     "lake", "bucket", "table", "clusters", "emr-serverless", "emr", "key", "new-key", "services", "alarms", "budget"
 ]
@@ -15,10 +15,10 @@ Condition = Mapping[str, Mapping[str, str | tuple[str, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A statement of the policy, and how to try it.
+    """A statement of the policy, with example requests.
 
-    `resources` are patterns as the policy has them, `examples` single ARNs that they cover; a request on these has the
-    keys in `context`. `expanded` names what a pattern among the `actions` stands for.
+    `resources` are the patterns of the policy, and `examples` are single ARNs that they cover. A request for an example
+    has the condition keys in `context`. `expanded` has the actions that a pattern among `actions` stands for.
     """
 
     sid: str
@@ -32,7 +32,7 @@ class Grant:
 
     @property
     def calls(self) -> tuple[str, ...]:
-        """The actions without patterns, as IAM's simulation wants them."""
+        """The actions without patterns, as IAM's policy simulation requires them."""
         return tuple(call for action in self.actions for call in self.expanded.get(action, (action,)))
 
     def statement(self) -> dict[str, Any]:
@@ -52,15 +52,16 @@ class Grant:
 
 
 def equals(*keys: Mapping[str, str]) -> Condition:
-    """Returns the condition that every key has its value."""
+    """Returns the condition that each key has its value."""
     return {"StringEquals": {name: value for each in keys for name, value in each.items()}}
 
 
 def of(service: str, actions: Iterable[str], what: str = "") -> tuple[str, ...]:
-    """`sqs:CreateQueue` of `sqs` and `CreateQueue`."""
+    """Returns the full names of actions, such as `sqs:CreateQueue` for `sqs` and `CreateQueue`. `what` is appended to
+    each name."""
     return tuple(f"{service}:{action}{what}" for action in actions)
 
 
 def one_or_all(values: tuple[str, ...]) -> str | list[str]:
-    """Returns the form of policies: one value alone, several as a list."""
+    """Returns the values in the form that policies use: a single value by itself, several values as a list."""
     return values[0] if len(values) == 1 else list(values)

@@ -1,7 +1,7 @@
-"""The permissions of jobs on AWS, and the names of the resources that they need. Pure; policies are JSON.
+"""The permissions of jobs on AWS, and the sizes of their workers. All functions are pure, and policies are JSON values.
 
-The actions are those of `docs/state-format.md` (Access), less what only making and removing an instance needs, and
-those that EMR Serverless asks for to write logs
+The actions are those of `docs/state-format.md` (Access), without those for making and removing an instance, and those
+that EMR Serverless requires for writing logs
 (https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/logging.html).
 """
 
@@ -21,12 +21,12 @@ Policy = Mapping[str, Any]
 
 POLICY_VERSION = "2012-10-17"
 
-#: Of a worker whose size is not declared: EMR Serverless's own.
+#: The size of a worker without a declared size: the default of EMR Serverless.
 CORES, MEMORY = 4, "14g"
 
 
 JOB_LOGS = "_job-logs"  #: the folder below the root where EMR writes its logs
-LOG_DAYS = 30  #: for which the logs of jobs are kept
+LOG_DAYS = 30  #: days for which the logs of jobs are kept
 
 OBJECT_ACTIONS = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload")
 ITEM_ACTIONS = (
@@ -44,10 +44,10 @@ ITEM_ACTIONS = (
 def job_policy(
     root: str, instance: str, table_arn: str, log_group_arn: str, log_uri: str | None = None, key_arn: str | None = None
 ) -> Policy:
-    """Returns what jobs on EMR Serverless may do: reading and writing one lake, and logging to one group.
+    """Returns the permissions of jobs on EMR Serverless: to read and write one lake, and to write logs to one group.
 
-    EMR Serverless wants to look for that group among all. `log_uri` is where logs are kept too, `key_arn` the KMS key
-    of the lake.
+    EMR Serverless must be able to list all groups. `log_uri` is a folder on S3 that gets logs too, and `key_arn` is the
+    KMS key of the lake.
     """
     find_logs = {
         "Sid": "FindLogs",
@@ -68,10 +68,11 @@ def job_policy(
 
 
 def lake_statements(root: str, table_arn: str) -> list[dict[str, Any]]:
-    """Rights to read and write one lake: the objects below `root` (s3://…), and the items of its state's table.
+    """Returns the statements for reading and writing one lake: the objects below `root` (s3://…), and the items of its
+    state's table.
 
-    The code of jobs is read only, so that no job changes what others run. Logs and statuses of runs may be
-    written and not deleted; what is written over stays as an old version.
+    Jobs may only read the code of jobs, so that a job cannot change the code of other jobs. Logs and statuses of runs
+    may be written but not deleted; overwritten objects stay as old versions.
     """
     parts = urlsplit(root)
     prefix = parts.path.strip("/")
@@ -114,7 +115,7 @@ def lake_statements(root: str, table_arn: str) -> list[dict[str, Any]]:
 
 
 def log_statements(log_uri: str, root: str, table_arn: str) -> list[dict[str, Any]]:
-    """Rights to write logs to a folder on S3; none are needed below `root`."""
+    """Returns the statements for writing logs to a folder on S3; an empty list for a folder below `root`."""
     if f"{log_uri}/".startswith(f"{root.rstrip('/')}/"):
         return []
     parts = urlsplit(log_uri)
@@ -129,7 +130,7 @@ def log_statements(log_uri: str, root: str, table_arn: str) -> list[dict[str, An
 
 
 def trust_policy(application_arn: str) -> Policy:
-    """Allows EMR Serverless to use a role, for the jobs of this one application alone."""
+    """Returns the trust policy that allows EMR Serverless to assume a role, only for the jobs of one application."""
     statement = {
         "Effect": "Allow",
         "Principal": {"Service": "emr-serverless.amazonaws.com"},
@@ -140,18 +141,20 @@ def trust_policy(application_arn: str) -> Policy:
 
 
 def capacity(max_workers: int, cores: int, memory: str) -> Mapping[str, str]:
-    """Returns the most that an application takes at a time: its workers and one driver."""
+    """Returns the largest capacity of an application: all its workers and one driver. `memory` is that of a worker,
+    such as `14g`."""
     number = max_workers + 1
     return {"cpu": f"{number * cores} vCPU", "memory": f"{number * worker_gigabytes(cores, memory)} GB"}
 
 
 def worker_size(cores: int, memory: str) -> Mapping[str, str]:
-    """Returns what one worker takes."""
+    """Returns the capacity of one worker."""
     return {"cpu": f"{cores} vCPU", "memory": f"{worker_gigabytes(cores, memory)} GB"}
 
 
 def worker_gigabytes(cores: int, memory: str) -> int:
-    """Returns the memory of a worker with the tenth more that Spark takes, as EMR Serverless has it for this many vCPU.
+    """Returns the memory of a worker in GB, with the 10% that Spark adds, rounded up to a size that EMR Serverless has
+    for this number of vCPU.
 
     https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/app-behavior.html#worker-configs
     """

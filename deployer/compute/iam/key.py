@@ -1,9 +1,11 @@
-"""The policy of a lake's own KMS key, and what the deploying role needs to make and use it. Pure.
+"""The policy of a lake's own KMS key, and the grants of the deploying role to make and use the key. All functions are
+pure.
 
-KMS authorises the tags of a new key as `kms:TagResource` without the tags themselves (`aws:ResourceTag`), and asks that
-the permission covers every key of the account
-(https://docs.aws.amazon.com/kms/latest/developerguide/tag-permissions.html). A role that may do so at any time may tag,
-and so take over, any key. So the right to make a key is a policy of its own, attached for the one `up` that makes it.
+KMS authorizes the tags of a new key by `kms:TagResource`, without the tags themselves (`aws:ResourceTag`), and requires
+a permission for all keys of the account
+(https://docs.aws.amazon.com/kms/latest/developerguide/tag-permissions.html). A role with this permission can tag any
+key, and so take it over. Therefore a separate policy has the permission to make a key. It is attached only for the `up`
+that makes the key.
 """
 
 from __future__ import annotations
@@ -24,8 +26,9 @@ def key_alias(root: str, instance: str) -> str:
 
 
 def key_policy(key_arn: str, root: str, instance: str) -> Policy:
-    """IAM of the account says who may use the key. Services use it for the lake alone: CloudWatch for logs of clusters
-    and for alarms, EMR Serverless for disks, AWS Budgets for its notifications."""
+    """Returns the policy of the lake's key. The account's IAM policies decide who may use the key. These services may
+    use it only for the lake: CloudWatch for logs of clusters and for alarms, EMR Serverless for disks, and AWS Budgets
+    for its notifications."""
     _, partition, _, region, account, _ = key_arn.split(":", 5)
     own = own_names(root, instance)
     here = f"{region}:{account}"
@@ -42,7 +45,7 @@ def key_policy(key_arn: str, root: str, instance: str) -> Policy:
         }
 
     def from_(source: str, **more: str) -> Condition:
-        """Requests that the service makes for a resource of the account."""
+        """Returns the condition for requests that a service makes for a resource of the account."""
         return {
             "StringEquals": {"aws:SourceAccount": account, **more},
             "ArnLike": {"aws:SourceArn": f"arn:{partition}:{source}"},
@@ -88,8 +91,8 @@ def key_policy(key_arn: str, root: str, instance: str) -> Policy:
 
 
 def deploying_key_grants(lake: LakeOnAws) -> tuple[Grant, ...]:
-    """Returns what `deployer up` needs for a lake with a KMS key; nothing for one without. Of a key that the stack
-    makes only the one with the lake's tag."""
+    """Returns the grants that `deployer up` needs for a lake's KMS key; an empty result for a lake without a key. A key
+    that the stack makes is identified by the lake's tag."""
     if lake.settings.kms_key is None:
         return ()
     keys, of_keys = lake.keys, lake.of_keys
@@ -109,7 +112,7 @@ def deploying_key_grants(lake: LakeOnAws) -> tuple[Grant, ...]:
     not_given_away: Condition = {"StringEquals": of_keys, "StringEqualsIfExists": lake.asked}
     not_locked: Condition = {"StringEquals": of_keys, "BoolIfExists": {"kms:BypassPolicyLockoutSafetyCheck": "false"}}
     return (
-        # IAM knows no resource for CreateKey, and KMS wants the tags of a new key to be allowed on all keys
+        # IAM has no resource type for CreateKey, and KMS requires permission to tag all keys
         Grant(
             "MakeKey",
             "new-key",
@@ -119,7 +122,7 @@ def deploying_key_grants(lake: LakeOnAws) -> tuple[Grant, ...]:
             equals(lake.asked),
             lake.asked,
         ),
-        Grant("FindAliases", "key", ("kms:ListAliases",), ("*",), (alias,)),  # nor for this
+        Grant("FindAliases", "key", ("kms:ListAliases",), ("*",), (alias,)),  # no resource type
         of_key("Key", _KEY_ACTIONS, {}),
         Grant("TagsOfKey", "key", ("kms:TagResource",), (keys,), (example,), not_given_away, {**of_keys, **lake.asked}),
         Grant("PolicyOfKey", "key", ("kms:PutKeyPolicy",), (keys,), (example,), not_locked, of_keys),
@@ -144,7 +147,7 @@ _KEY_ACTIONS = of(
         "UpdateKeyDescription",
     ),
 )
-#: DynamoDB takes the key for a table from the principal that makes the table, and keeps a grant for its own work.
+#: The actions on the key by the principal that makes a table. DynamoDB acts for this principal, and keeps a grant.
 _TABLE_ACTIONS = of(
     "kms",
     ("CreateGrant", "Decrypt", "DescribeKey", "Encrypt", "GenerateDataKey", "ReEncryptFrom", "ReEncryptTo"),

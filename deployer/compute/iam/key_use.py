@@ -1,4 +1,4 @@
-"""Rights on a lake's KMS key for jobs and for those who start them. Pure."""
+"""Permissions on a lake's KMS key for jobs and for principals that start jobs. All functions are pure."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from urllib.parse import urlsplit
 
 from deployer.platform.aws.arns import partition_of, through
 
-#: What EMR Serverless binds the keys of disks to (https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/
-#: disk-encryption-cmk.html); the value is the lake's id.
+#: The key of the encryption context that EMR Serverless uses for disks (https://docs.aws.amazon.com/emr/latest/
+#: EMR-Serverless-UserGuide/disk-encryption-cmk.html); its value is the lake's id.
 DISK_CONTEXT = "deployer-lake"
 KEY_USE = ("kms:Decrypt", "kms:GenerateDataKey")
 
 
 def key_statements(key_arn: str | None, root: str, table_arn: str) -> list[dict[str, Any]]:
-    """Returns what a job needs of the key to read and write the lake at `root`, and its state; nothing without a key.
+    """Returns the permissions of a job on the key, to read and write the lake at `root` and its state; an empty list
+    without a key.
 
-    S3 and DynamoDB use the key for readers and writers, so a request counts only when it comes through them and
-    is for this bucket or table (https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html,
+    S3 and DynamoDB use the key for readers and writers. Therefore a request is allowed only if it comes through them
+    and is for this bucket or table (https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html,
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html).
     """
     if key_arn is None:
@@ -31,7 +32,7 @@ def key_statements(key_arn: str | None, root: str, table_arn: str) -> list[dict[
         "Effect": "Allow",
         "Action": list(KEY_USE),
         "Resource": key_arn,
-        # with bucket keys S3 asks for the bucket, and for objects from before them for the object
+        # the context names the bucket where it has a bucket key, and the object for objects from before that
         "Condition": {
             "StringEquals": {"kms:ViaService": via["s3"]},
             "StringLike": {"kms:EncryptionContext:aws:s3:arn": [bucket, f"{below}/*"]},
@@ -53,15 +54,15 @@ def key_statements(key_arn: str | None, root: str, table_arn: str) -> list[dict[
 
 
 def disk_configuration(key_arn: str, lake: str) -> dict[str, Any]:
-    """Returns what a job run overrides of its application so that the key encrypts its disks; `lake` is the lake's
-    id."""
+    """Returns the configuration that a job run overrides in its application, so that the key encrypts its disks.
+    `lake` is the lake's id."""
     return {
         "diskEncryptionConfiguration": {"encryptionKeyArn": key_arn, "encryptionContext": {DISK_CONTEXT: lake}},
     }
 
 
 def disk_statements(key_arn: str, lake: str) -> list[dict[str, Any]]:
-    """Returns what a job's role needs of the key for the disks of EMR Serverless; `lake` is the lake's id."""
+    """Returns the permissions of a job's role on the key, for the disks of EMR Serverless. `lake` is the lake's id."""
     return [
         {
             "Sid": "KeyOfDisks",
@@ -74,7 +75,8 @@ def disk_statements(key_arn: str, lake: str) -> list[dict[str, Any]]:
 
 
 def submitting_statements(key_arn: str, lake: str) -> list[dict[str, Any]]:
-    """Rights on the key of the disks for the principal that starts a job on EMR Serverless."""
+    """Returns the permissions on the disks' key for the principal that starts a job on EMR Serverless. `lake` is the
+    lake's id."""
     keys = {"kms:ViaService": through("emr-serverless", key_arn), f"kms:EncryptionContext:{DISK_CONTEXT}": lake}
     return [
         {"Sid": "LookAtKey", "Effect": "Allow", "Action": "kms:DescribeKey", "Resource": key_arn},
@@ -89,7 +91,8 @@ def submitting_statements(key_arn: str, lake: str) -> list[dict[str, Any]]:
 
 
 def use_through(service: str, key_arn: str, sid: str) -> dict[str, Any]:
-    """Using the key for what a service keeps, such as messages of `sqs` or `sns`, and by it alone."""
+    """Returns the statement that allows the use of the key only through a service, for the data that it stores, such as
+    messages of `sqs` or `sns`."""
     return {
         "Sid": sid,
         "Effect": "Allow",

@@ -1,4 +1,5 @@
-"""A lake as policies see it: where it is, what its resources are called, and what it borrows. Pure."""
+"""The facts about a lake that policies need: its location, the names of its resources, and resources of others that it
+uses. All functions are pure."""
 
 from __future__ import annotations
 
@@ -15,9 +16,10 @@ from deployer.state.backends.dynamodb.table import table_name
 
 @dataclass(frozen=True, slots=True)
 class LakeOnAws:
-    """`root` is s3://…, `instance` the instance's name, `kinds` the kinds of its clusters on AWS.
+    """A lake on AWS. `root` is s3://…, `instance` is the instance's name, and `kinds` are the kinds of its clusters on
+    AWS.
 
-    `borrowed_roles` and `log_folders` are what the clusters name as `execution_role` and `log_uri`.
+    `borrowed_roles` and `log_folders` are the declared `execution_role` and `log_uri` of the clusters.
     """
 
     root: str
@@ -42,7 +44,7 @@ class LakeOnAws:
 
     @property
     def bucket(self) -> str:
-        """The bucket's ARN."""
+        """The ARN of the lake's bucket."""
         return f"arn:{self.partition}:s3:::{urlsplit(self.root).netloc}"
 
     @property
@@ -62,24 +64,25 @@ class LakeOnAws:
 
     @property
     def roles(self) -> str:
-        """The ARNs of the lake's own roles, without the name."""
+        """The prefix of the ARNs of the lake's own roles, up to the role's name."""
         return f"arn:{self.partition}:iam::{self.account}:role{role_path(self.root, self.instance)}"
 
     @property
     def boundary(self) -> str:
-        """The ARN of the policy that bounds the roles: the declared one, else by the name that the docs give it."""
+        """The ARN of the permissions boundary: the declared one, or else the ARN with the name in the docs."""
         named = f"arn:{self.partition}:iam::{self.account}:policy/{self.own}boundary"
         return self.settings.permissions_boundary or named
 
     @property
     def keys(self) -> str:
-        """The lake's KMS key, or all keys of account and region where its ARN is not known beforehand."""
+        """The ARN of the lake's KMS key, or a pattern for all keys of the account and region where the ARN is
+        unknown."""
         key = self.settings.kms_key
         return key if key not in (None, "managed") else self.arn("kms", "key/*")
 
     @property
     def of_keys(self) -> Mapping[str, str]:
-        """The condition by which `keys` are this lake's: its tag, unless the ARN says it."""
+        """The condition that selects this lake's key among `keys`: the lake's tag; empty where the ARN is known."""
         return {} if self.settings.kms_key not in (None, "managed") else self.tagged
 
     @property
@@ -89,7 +92,7 @@ class LakeOnAws:
 
     @property
     def asked(self) -> Mapping[str, str]:
-        """The condition that a request gives the lake's tag to what it makes."""
+        """The condition that a request gives the lake's tag to a new resource."""
         return {f"aws:RequestTag/{LAKE_TAG}": self.id}
 
     def arn(self, service: str, resource: str) -> str:
@@ -97,7 +100,7 @@ class LakeOnAws:
 
     @classmethod
     def of(cls, spec: InstanceSpec, region: str, account: str, partition: str = "aws") -> LakeOnAws:
-        """Returns the lake that `spec` declares, in an account."""
+        """Returns the lake that `spec` declares, in an account and a region."""
         remote = [cluster for cluster in spec.clusters if cluster.kind in REMOTE_KINDS]
         table = spec.state.options.get("table")
         return cls(

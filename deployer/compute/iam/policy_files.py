@@ -1,4 +1,5 @@
-"""The policies of a lake as documents that IAM takes: parted by what they are for, each within IAM's limits. Pure.
+"""The policies of a lake as documents for IAM: one for each purpose, and each within IAM's limits. All functions are
+pure.
 
 Limits: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
 """
@@ -19,10 +20,10 @@ from deployer.compute.iam.jobs import POLICY_VERSION, Policy
 from deployer.compute.iam.lake import LakeOnAws
 from deployer.errors import Refused
 
-MOST_CHARACTERS = 6_144  #: of a managed policy, without white space
-#: Calls that change nothing. With a key, reading takes what decrypts.
+MOST_CHARACTERS = 6_144  #: most characters of a managed policy, without white space
+#: Calls that change nothing. Reads of a lake with a key need `kms:Decrypt`.
 _READS = re.compile(r"[a-z0-9-]+:(BatchGet|Describe|Get|List|Query|Scan|View)[A-Za-z]*[*]?|kms:Decrypt")
-MOST_POLICIES = 10  #: managed ones of a role, unless AWS was asked for more
+MOST_POLICIES = 10  #: most managed policies of a role, by AWS's default quota
 
 
 class PolicyRole(StrEnum):
@@ -34,8 +35,8 @@ class PolicyRole(StrEnum):
 
 
 NEW_KEY = "new-key"
-#: Which policy of the deploying role has which grants.
-_PARTED: Mapping[str, tuple[Part, ...]] = {
+#: The parts whose grants each policy of the deploying role has.
+_PARTS: Mapping[str, tuple[Part, ...]] = {
     "deploy-lake": ("lake", "bucket", "table", "key"),
     "deploy-clusters": ("clusters", "emr-serverless", "emr"),
     "deploy-services": ("services", "alarms", "budget"),
@@ -44,15 +45,15 @@ _PARTED: Mapping[str, tuple[Part, ...]] = {
 
 
 def policies(lake: LakeOnAws, roles: Iterable[PolicyRole] = tuple(PolicyRole)) -> dict[str, Policy]:
-    """Returns the policies by name, such as `deploy-lake`; a second one of a name has `-2`. Raises Refused for names
-    that are too long for IAM."""
+    """Returns the policies of `roles` by name, such as `deploy-lake`. The second policy of a name has the suffix `-2`.
+    Raises Refused for a policy that is too long for IAM."""
     wanted = set(roles)
     grants = needed_grants(lake)
     found: dict[str, Policy] = {}
     if PolicyRole.BOUNDARY in wanted:
         found["boundary"] = _checked("boundary", boundary_policy(lake))
     if PolicyRole.DEPLOY in wanted:
-        for name, parts in _PARTED.items():
+        for name, parts in _PARTS.items():
             found |= _packed(name, [grant.statement() for grant in grants if grant.part in parts])
     if PolicyRole.PREVIEW in wanted:
         reads = previewing_grants(grant for grant in grants if grant.part != "new-key")
@@ -69,12 +70,12 @@ def needed_grants(lake: LakeOnAws) -> tuple[Grant, ...]:
 
 
 def characters(policy: Policy) -> int:
-    """Returns the size of a policy as IAM counts it."""
+    """Returns the number of characters of a policy, as IAM counts them."""
     return len(json.dumps(policy, separators=(",", ":")))
 
 
 def _packed(name: str, statements: Sequence[Mapping[str, Any]]) -> dict[str, Policy]:
-    """Returns the statements in as few documents as they need, in their order."""
+    """Returns documents with the statements in their order, as few as possible."""
     documents = [_document(group) for group in _groups(statements)]
     names = [name if number == 1 else f"{name}-{number}" for number in range(1, len(documents) + 1)]
     return {each: _checked(each, document) for each, document in zip(names, documents, strict=True)}

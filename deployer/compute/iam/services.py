@@ -1,8 +1,9 @@
 """The permissions that `deployer up` needs for table services on AWS: schedules, alarms, budgets and Glue's databases.
-Pure.
+All functions are pure.
 
-Names that begin with the lake's id belong to this lake, so they suffice where the stack chooses the name. Databases in
-Glue are named for people (`INSTANCE_DATABASE`), so two lakes' names may be alike: there the lake's tag counts.
+Where the stack chooses a resource's name, the name begins with the lake's id, and a pattern of names identifies the
+lake's resources. Databases in Glue have names for people (`INSTANCE_DATABASE`), and two lakes may have the same name:
+there the lake's tag decides.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from deployer.compute.iam.lake import LakeOnAws
 
 
 def deploying_service_grants(lake: LakeOnAws) -> tuple[Grant, ...]:
-    """Returns grants for the resources of this lake only, where AWS can express that."""
+    """Returns the grants, which cover only resources of this lake where IAM can express that."""
     own = lake.own
 
     def grant(sid: str, actions: tuple[str, ...], place: str, part: Part = "services") -> Grant:
@@ -46,7 +47,7 @@ def deploying_service_grants(lake: LakeOnAws) -> tuple[Grant, ...]:
         grant("Topics", of("sns", _TOPIC), topics, "alarms"),
         Grant("Subscriptions", "alarms", of("sns", _SUBSCRIPTION), ("*",), (f"{topics}example:00example",)),
         grant("Alarms", of("cloudwatch", _ALARM), alarms, "alarms"),
-        # an alarm may stop machines and a rule may send to anything that takes events: only to the lake's own
+        # an alarm can stop instances, and a rule can send events to many targets: only the lake's own are allowed
         limited("NewAlarms", "cloudwatch:PutMetricAlarm", alarms, "StringLike", "cloudwatch:AlarmActions", (topics,)),
         grant("Rules", of("events", _RULE), rules, "alarms"),
         limited("RuleTargets", "events:PutTargets", rules, "ArnLike", "events:TargetArn", (topics, queues)),
@@ -56,13 +57,13 @@ def deploying_service_grants(lake: LakeOnAws) -> tuple[Grant, ...]:
 
 
 def glue_names(instance: str) -> str:
-    """Returns what begins the names of a lake's databases in Glue, unless METASYNC's target names one."""
+    """Returns the prefix of the names of a lake's databases in Glue, for targets of METASYNC without a database."""
     return f"{re.sub('[^a-z0-9_]', '_', instance.lower())}_"
 
 
 def _catalog(lake: LakeOnAws) -> tuple[Grant, ...]:
-    """Returns the grants for Glue. Deleting a database deletes what METASYNC has put into it: Glue asks for a right to
-    all kinds of that, and to the catalog each time. The database itself counts by its tag."""
+    """Returns the grants for Glue. A database is deleted with its content by METASYNC; Glue requires permissions for
+    all kinds of content, and for the catalog in each call. The database itself is identified by its tag."""
     begins = glue_names(lake.instance)
     databases, catalog = lake.arn("glue", f"database/{begins}"), lake.arn("glue", "catalog")
     inside = tuple(lake.arn("glue", f"{kind}/{begins}") for kind in ("table", "userDefinedFunction"))
@@ -98,7 +99,7 @@ def _catalog(lake: LakeOnAws) -> tuple[Grant, ...]:
     )
 
 
-#: Who gets a role of the lake: Scheduler starts jobs, EventBridge reports events, S3 replicates.
+#: The services to which roles of the lake are passed: Scheduler starts jobs, EventBridge reports events, S3 replicates.
 _PASSED_TO = ("scheduler.amazonaws.com", "events.amazonaws.com", "s3.amazonaws.com")
 _CRD = ("Create", "Delete", "Get")
 _TAGS = ("ListTagsForResource", "TagResource", "UntagResource")
@@ -113,7 +114,7 @@ _QUEUE = (
     "UntagQueue",
 )
 _TOPIC = ("CreateTopic", "DeleteTopic", "GetTopicAttributes", "SetTopicAttributes", "Subscribe", *_TAGS)
-#: IAM knows no resources of these two.
+#: IAM has no resource types for these two actions.
 _SUBSCRIPTION = ("GetSubscriptionAttributes", "Unsubscribe")
 _ALARM = ("DeleteAlarms", "DescribeAlarms", *_TAGS)
 _RULE = ("DeleteRule", "DescribeRule", "ListTargetsByRule", "PutRule", "RemoveTargets", *_TAGS)

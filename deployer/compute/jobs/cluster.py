@@ -1,4 +1,4 @@
-"""Jobs on clusters that are not this machine: what is started, and what a kind of cluster can do with it."""
+"""Jobs on clusters on AWS: the job, its runs, and the interface that each kind of cluster implements."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class RemoteJob:
-    """One job of `spark_jobs` to run: its program's name there, and the arguments of that program.
+    """A job to run: the name of its program in `spark_jobs`, and the arguments of that program.
 
-    `job_id` is the job's in the state store, by which the same work is not done twice. `title` is for people.
+    `job_id` is the job's id in the state store, which prevents that the same work is done twice. `title` is for people.
     """
 
     program: str
@@ -24,8 +24,8 @@ class RemoteJob:
     tags: Mapping[str, str] = field(default_factory=dict)
 
     def key(self, attempt: int) -> str:
-        """Returns the name of one attempt at this job: 32 characters of 0-9 and a-f, fit for a client token and a
-        path."""
+        """Returns the name of one attempt at this job: 32 hexadecimal digits, which are valid in client tokens and
+        paths."""
         known = json.dumps([self.program, self.job_id, self.arguments, attempt])
         return hashlib.blake2b(known.encode(), digest_size=16).hexdigest()
 
@@ -46,9 +46,10 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunStatus:
-    """The status of a run; `reported` is the state as AWS names it, `detail` its reason, which may be empty.
+    """The status of a run. `reported` is AWS's name of the state, and `detail` its reason, which may be empty.
 
-    `too_early`: it failed because AWS did not know everywhere yet what it needs, and may work in a moment.
+    `too_early` states that the run failed because a new resource, such as a role, was not yet known everywhere in AWS.
+    A later attempt may succeed.
     """
 
     state: RunState
@@ -59,7 +60,7 @@ class RunStatus:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run that was started: the service's id, and which attempt at its job it is (from 1), with the key of that."""
+    """A started run: the service's id of the run, the number of its attempt (from 1), and the key of the attempt."""
 
     run_id: str
     key: str
@@ -67,15 +68,15 @@ class Run:
 
 
 class RemoteCluster(Protocol):
-    """A cluster that runs jobs. Every call raises CallFailed when AWS refuses it."""
+    """A cluster that runs jobs. Each call raises CallFailed when AWS refuses it."""
 
     @property
     def name(self) -> str:
-        """The name in the specs."""
+        """The name of the cluster in the specs."""
 
     def start(self, job: RemoteJob, attempt: int = 1) -> Run:
-        """Starts the job, or finds its run that is in progress: a start that is repeated because its answer was lost
-        does not run twice. Attempts that failed in an earlier command are skipped."""
+        """Starts the job, or finds its run that is in progress. A start that is repeated because its answer was lost
+        does not run the job twice. Attempts that failed in an earlier command are skipped."""
 
     def status(self, run_id: str) -> RunStatus:
         """Returns the status of the run."""
@@ -84,7 +85,7 @@ class RemoteCluster(Protocol):
         """Returns the lines that the job printed since the last call; the service returns them with a delay."""
 
     def cancel(self, run_id: str) -> None:
-        """Requests the end of the run. It is over once its status says so."""
+        """Requests the end of the run. The run has ended when its status has an ended state."""
 
     def describe_run(self, run_id: str) -> str:
         """Returns a description of the run with the ids by which AWS's own tools find it."""

@@ -1,6 +1,6 @@
-"""The place of the code of jobs on S3, and the settings by which Spark on EMR runs them with it.
+"""The addresses of job code on S3, and the settings by which Spark on EMR runs jobs with this code.
 
-The stack uploads what `deployer package` builds, and exports the places as `jobs`, by architecture.
+The stack uploads the files that `deployer package` builds, and exports their addresses as `jobs`, by architecture.
 """
 
 from __future__ import annotations
@@ -13,28 +13,29 @@ from deployer.errors import NotFound
 from deployer.specs.declarations.clusters import processors_of
 from deployer.specs.model import Cluster
 
-OUTPUT = "jobs"  #: the stack's output
-PREFIX = "_jobs"  #: where the code is, below the instance's root
+OUTPUT = "jobs"  #: the name of the stack's output
+PREFIX = "_jobs"  #: the folder of the code below the instance's root
 REMOTE_KINDS = ("emr-serverless", "emr")
-ENVIRONMENT = "environment"  #: the folder that the archive is unpacked as, beside where driver and executors run
+ENVIRONMENT = "environment"  #: the folder into which the archive is unpacked, in the driver's and executors' folder
 
 
 @dataclass(frozen=True, slots=True)
 class JobCode:
-    """The code of jobs for clusters of one architecture, as s3:// addresses. `scripts` are by job names, such as
-    `ingest`."""
+    """The s3:// addresses of the job code for clusters of one architecture. `scripts` has the programs by job name,
+    such as `ingest`."""
 
     architecture: str
     python: str  #: such as `3.11`
     wheel: str
     archive: str
     scripts: Mapping[str, str]
-    modules: str = ""  #: the project's modules that jobs import; empty without any
-    functions: tuple[str, ...] = ()  #: of the project, which jobs can import
+    modules: str = ""  #: the file with the project's modules that jobs import; empty for none
+    functions: tuple[str, ...] = ()  #: the project's functions that jobs can import
 
     @staticmethod
     def from_outputs(outputs: Mapping[str, Any], architecture: str) -> JobCode:
-        """Reads a stack's outputs. Raises NotFound when the stack has uploaded none for the architecture."""
+        """Returns the job code from a stack's outputs. Raises NotFound when the stack has no code for the
+        architecture."""
         found = (outputs.get(OUTPUT) or {}).get(architecture)
         if found is None:
             raise NotFound(
@@ -52,14 +53,14 @@ class JobCode:
         )
 
     def script(self, job: str) -> str:
-        """Returns the program of a job. Raises NotFound for one that does not exist."""
+        """Returns the address of a job's program. Raises NotFound for an unknown job."""
         if job not in self.scripts:
             there = ", ".join(sorted(self.scripts))
             raise NotFound(f"no job {job!r} was uploaded, there are {there}", remedy="run `deployer up` again")
         return self.scripts[job]
 
     def serverless_settings(self) -> dict[str, str]:
-        """Spark's settings for a job on EMR Serverless."""
+        """Returns Spark's settings for a job on EMR Serverless."""
         driver = "spark.emr-serverless.driverEnv."
         return {
             "spark.archives": f"{self.archive}#{ENVIRONMENT}",
@@ -70,7 +71,7 @@ class JobCode:
         }
 
     def yarn_settings(self) -> dict[str, str]:
-        """Spark's settings for a step on an EMR cluster, with `--deploy-mode cluster`."""
+        """Returns Spark's settings for a step on an EMR cluster with `--deploy-mode cluster`."""
         driver = "spark.yarn.appMasterEnv."
         return {
             "spark.yarn.dist.archives": f"{self.archive}#{ENVIRONMENT}",
@@ -88,7 +89,7 @@ class JobCode:
 
 
 def architecture_of(cluster: Cluster) -> str:
-    """`arm64` or `x86_64`."""
+    """Returns the architecture of a cluster: `arm64` or `x86_64`."""
     if cluster.kind != "emr":
         return str(cluster.options.get("architecture", "arm64"))
     fleets: Any = cluster.options.get("fleets") or {}

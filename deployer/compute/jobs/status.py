@@ -1,6 +1,7 @@
 """The status of a job on a cluster: an object below the instance's root that the job writes while it runs.
 
-The logs of a cluster come late, in parts, or not at all, and an exit code has few details; this is complete or absent.
+The logs of a cluster arrive late, in parts or not at all, and an exit code has few details. The status is either
+complete or absent.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ FOLDER = "_runs"
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """The progress of the job; after its end, its result or the error that ended it."""
+    """The status of a job: its progress, and after its end its result or the error that ended it."""
 
     progress: Progress | None = None
     result: Mapping[str, Any] | None = None
@@ -35,7 +36,7 @@ class JobStatus:
 
 @dataclass(frozen=True, slots=True)
 class StartedJob:
-    """The run of a job on a cluster, as needed to follow it. `key` is that of its attempt."""
+    """The run of a job on a cluster, with the data that is needed to follow it. `key` is the key of its attempt."""
 
     job_id: str
     program: str
@@ -46,12 +47,12 @@ class StartedJob:
 
 
 def request(root: str, job_id: str, document: Mapping[str, Any]) -> None:
-    """Stores the request of a job that is too large for a command line."""
+    """Stores the request of a job, for requests that are too large for a command line."""
     _put(root, _request_of(job_id), document)
 
 
 def requested(root: str, job_id: str) -> Mapping[str, Any]:
-    """Reads the request of a job. Raises NotFound for a job without one."""
+    """Returns the stored request of a job. Raises NotFound for a job without a request."""
     document = _get(root, _request_of(job_id))
     if document is None:
         raise NotFound(
@@ -61,7 +62,7 @@ def requested(root: str, job_id: str) -> Mapping[str, Any]:
 
 
 def write_status(root: str, key: str, status: JobStatus) -> None:
-    """Stores the status of the attempt `key` in place of the previous one."""
+    """Stores the status of the attempt `key`; it replaces the previous status."""
     document: dict[str, Any] = {}
     if status.progress is not None:
         document["progress"] = asdict(status.progress)
@@ -80,7 +81,7 @@ def write_status(root: str, key: str, status: JobStatus) -> None:
 
 
 def read_status(root: str, key: str) -> JobStatus:
-    """Reads the newest status of the attempt `key`; it is empty until its job stores one."""
+    """Returns the newest status of the attempt `key`; an empty status until the job stores one."""
     document = _get(root, f"{key}.json") or {}
     progress, error = document.get("progress"), document.get("error")
     return JobStatus(
@@ -89,7 +90,7 @@ def read_status(root: str, key: str) -> JobStatus:
 
 
 def ask_to_end(root: str, key: str) -> None:
-    """Asks the job of the attempt `key` to end: it ends with the table as it was, and stores that status."""
+    """Requests the end of the attempt `key`: its job leaves the table unchanged, and stores that it ended."""
     _put(root, f"{key}-end.json", {})
 
 
@@ -107,17 +108,17 @@ def _error(status: Mapping[str, Any]) -> DeployerError:
 
 
 def _subclasses(kind: type[DeployerError]) -> list[type[DeployerError]]:
-    """Returns the errors of the one hierarchy, whose constructors are alike."""
+    """Returns the subclasses in `deployer.errors`, whose constructors have the same parameters."""
     return [each for each in kind.__subclasses__() if each.__module__ == DeployerError.__module__]
 
 
 def remember(root: str, started: StartedJob) -> None:
-    """Stores the run of a job, so that it can be followed from elsewhere by the job's id alone."""
+    """Stores the run of a job, so that any machine can follow the run by the job's id."""
     _put(root, _by_job(started.job_id), asdict(started))
 
 
 def remembered(root: str, job_id: str) -> StartedJob | None:
-    """Returns the newest run of a job; None when none was started on a cluster."""
+    """Returns the newest run of a job; None for a job that was never started on a cluster."""
     document = _get(root, _by_job(job_id))
     return None if document is None else StartedJob(**document)
 
@@ -127,7 +128,7 @@ def _request_of(job_id: str) -> str:
 
 
 def _by_job(job_id: str) -> str:
-    """Returns the object's name. Ids of jobs are arbitrary text, so they never become paths."""
+    """Returns the name of a job's object. Job ids are arbitrary text; therefore they never become paths."""
     return f"job-{blake2b(job_id.encode(), digest_size=16).hexdigest()}.json"
 
 

@@ -1,5 +1,8 @@
-"""Settings of a stack that its jobs on clusters have as environment variables: what jobs may send out, and whose code
-they may run. No token is ever among them: AWS shows the variables of a job."""
+"""The settings of a stack that its jobs on clusters get as environment variables: the hosts to which jobs may send
+data, and the functions that they may run.
+
+Tokens are never among them, because AWS shows the variables of a job.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from deployer.platform.isolation.trusted_functions import (
 )
 from deployer.specs.values.target_server import HOSTS_VARIABLE, read_hosts
 
-#: The variable of each setting `deployer:NAME`.
+#: The environment variable of each setting `deployer:NAME`, by NAME.
 VARIABLES: Mapping[str, str] = {
     "target_hosts": HOSTS_VARIABLE,
     "trusted_functions": VARIABLE,
@@ -28,12 +31,12 @@ _FLAGS = {"true": "1", "false": ""}
 
 
 def job_settings(values: Mapping[str, str]) -> dict[str, str]:
-    """Returns those of a stack's settings that its jobs have; empty ones are left out."""
+    """Returns the settings of a stack that its jobs get, without empty settings."""
     return {name: text for name in VARIABLES if (text := str(values.get(name) or "").strip())}
 
 
 def job_variables(values: Mapping[str, str]) -> dict[str, str]:
-    """Returns the environment variables of jobs. Raises InvalidInput for a setting that is not valid."""
+    """Returns the environment variables of jobs. Raises InvalidInput for an invalid setting."""
     found = job_settings(values)
     read_hosts(found.get("target_hosts", "").split(","), "deployer:target_hosts")
     trusted_on_clusters(values)
@@ -43,7 +46,7 @@ def job_variables(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def trusted_on_clusters(values: Mapping[str, str]) -> TrustedFunctions:
-    """Returns the functions that jobs of the stack may run. Raises InvalidInput for a setting that is not valid."""
+    """Returns the functions that jobs of the stack may run. Raises InvalidInput for an invalid setting."""
     found = job_settings(values)
     names = _listed(found.get("trusted_functions", ""))
     for name in sorted(names):

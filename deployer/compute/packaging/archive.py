@@ -1,7 +1,8 @@
-"""The archive of the packages that jobs need on a cluster: what pip downloads for it, as one folder in a tar file.
+"""Builds the archive of the packages that jobs need on a cluster: pip downloads them, and a tar file has them as one
+folder.
 
-Files are in the order of their names, with one time and one owner, so that the same packages give the same bytes. A
-wheel whose SHA-256 is not among those that are trusted is never packed.
+Files are sorted by name and have the same time and owner, so that the same packages give the same bytes. A wheel whose
+SHA-256 is not trusted is never packed.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from deployer.errors import DeployerError, InvalidInput
 from deployer.platform.files.temporary import temporary_folder
 from deployer.platform.system.progress import OnProgress, Progress, no_progress
 
-#: Amazon Linux 2023, of which EMR 7 and 8 are, has glibc 2.34: wheels for it and for all that are older.
+#: The minor versions of glibc 2 whose wheels run on EMR 7 and 8, which use Amazon Linux 2023 with glibc 2.34.
 NEWEST_GLIBC, OLDEST_GLIBC = 34, 17
 MACHINES = {"arm64": "aarch64", "x86_64": "x86_64"}
-EPOCH = 315532800  #: 1980-01-01, the first time that zip files can have
+EPOCH = 315532800  #: 1980-01-01 in seconds since 1970, the first time that zip files can have
 
-_BEGINS = re.compile(r"(?:Collecting |Processing (?:\S*/)?)([A-Za-z0-9._]+)")  # of an index, and of a folder
+_BEGINS = re.compile(r"(?:Collecting |Processing (?:\S*/)?)([A-Za-z0-9._]+)")  # from an index, or from a folder
 _PYTHON = re.compile(r"3\.\d+")
 _MISMATCH = "DO NOT MATCH THE HASHES"
 _MISMATCHED = re.compile(r"(\S+==\S+) from ")
@@ -37,10 +38,10 @@ _MISMATCHED = re.compile(r"(\S+==\S+) from ")
 def build_archive(
     architecture: str, python: str, packages: Hashes, file: Path, on_progress: OnProgress = no_progress
 ) -> dict[str, str]:
-    """Writes `file` (.tar.gz) with these packages and no others, built for the machine.
+    """Writes `file` (.tar.gz) with exactly these packages, built for the architecture and the version of Python.
 
-    Returns the SHA-256 of each wheel by its name. Raises InvalidInput for an architecture or a Python that cannot be,
-    DeployerError when pip does not find a package, or finds a file of it that is not trusted.
+    Returns the SHA-256 of each wheel by its file name. Raises InvalidInput for an unknown architecture or an invalid
+    version of Python, and DeployerError when pip does not find a package, or finds a file that is not trusted.
     """
     platforms = platforms_of(architecture)
     if not _PYTHON.fullmatch(python):
@@ -56,7 +57,8 @@ def build_archive(
 
 
 def platforms_of(architecture: str) -> list[str]:
-    """Returns the tags of wheels that run there, newest first."""
+    """Returns the platform tags of wheels that run on the architecture, newest first. Raises InvalidInput for an
+    unknown architecture."""
     if architecture not in MACHINES:
         raise InvalidInput(f"{architecture!r} is not an architecture of clusters", remedy="use arm64 or x86_64")
     machine = MACHINES[architecture]
@@ -65,14 +67,14 @@ def platforms_of(architecture: str) -> list[str]:
 
 
 def _download(platforms: Sequence[str], python: str, packages: Hashes, folder: Path, on_progress: OnProgress) -> None:
-    asked = folder / "requirements.txt"
+    requirements = folder / "requirements.txt"
     lines = (" ".join([pin, *(f"--hash=sha256:{each}" for each in sorted(hashes))]) for pin, hashes in packages.items())
-    asked.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    requirements.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     command = [
         *(sys.executable, "-P", "-m", "pip", "download", "--disable-pip-version-check", "--no-input", "--no-deps"),
         *("--only-binary=:all:", "--implementation=cp", f"--python-version={python}", "--progress-bar=off"),
         *(f"--platform={platform}" for platform in platforms),
-        *("--require-hashes", f"--dest={folder}", f"--requirement={asked}"),
+        *("--require-hashes", f"--dest={folder}", f"--requirement={requirements}"),
     ]
     output: list[str] = []
     begun = 0
@@ -113,8 +115,8 @@ def _failure(lines: Sequence[str], python: str, platforms: Sequence[str]) -> Dep
 
 
 def _checked(wheel: Path, packages: Hashes) -> str:
-    """Returns the SHA-256 of a downloaded wheel. Raises DeployerError for one that is not trusted, even if pip took
-    it."""
+    """Returns the SHA-256 of a downloaded wheel. Raises DeployerError for a wheel that is not trusted, even if pip
+    accepted it."""
     try:
         name, version, _, _ = parse_wheel_filename(wheel.name)
     except InvalidWheelFilename:
@@ -134,7 +136,7 @@ def _untrusted(what: str) -> DeployerError:
 
 
 def pack(wheels: Sequence[Path], file: Path, on_progress: OnProgress = no_progress) -> None:
-    """The packages of the wheels as one folder of modules, in a tar file."""
+    """Writes the packages of the wheels to the tar file `file`, as one folder of modules."""
     members = {name: (wheel, inner) for wheel in reversed(wheels) for name, inner in _members(wheel)}
     opened = {wheel: zipfile.ZipFile(wheel) for wheel in wheels}
     total = sum(opened[wheel].getinfo(inner).file_size for wheel, inner in members.values()) // 2**20
@@ -161,7 +163,8 @@ def pack(wheels: Sequence[Path], file: Path, on_progress: OnProgress = no_progre
 
 
 def _members(wheel: Path) -> Iterator[tuple[str, str]]:
-    """Yields files of a wheel: where they go, and their names in it. Tests of packages, scripts and headers stay out.
+    """Yields the files of a wheel as pairs of their path in the archive and their name in the wheel. Leaves out tests
+    of packages, scripts and headers.
 
     https://packaging.python.org/en/latest/specifications/binary-distribution-format/
     """

@@ -1,7 +1,7 @@
-"""The files of packages that are trusted: their SHA-256, by name and version.
+"""Reads the SHA-256 of trusted package files, by name and version.
 
-The lock is part of the package (`lock/`, made by `make lock`). What a project's own requirements files say of a version
-counts instead of what the lock says of it.
+The lock is part of the package (`lock/`, made by `make lock`). For a version that a project's own requirements files
+pin, their hashes replace those of the lock.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from deployer.errors import InvalidInput
 
 PACKAGES, AWS, BUILD = "packages.txt", "packages-aws.txt", "packages-build.txt"
 OF_PROJECTS = "requirements*.txt"
-LARGEST = 16 * 2**20  #: bytes of a requirements file
+LARGEST = 16 * 2**20  #: most bytes of a requirements file
 
-#: SHA-256 of the files that are trusted, in hexadecimal, by `name==version`.
+#: The SHA-256 of trusted files, in hexadecimal, by `name==version`.
 Hashes = Mapping[str, frozenset[str]]
 
 _PIN = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*==\s*([^\s;\\#*]+)")
@@ -26,13 +26,13 @@ _HASH = re.compile(r"--hash[= ]sha256:([0-9a-fA-F]{64})\b")
 
 
 def lock_text(name: str) -> str:
-    """Returns a part of the lock, as pip reads it: PACKAGES, AWS (what the program of a lake on S3 needs besides) or
+    """Returns a file of the lock in pip's format: PACKAGES, AWS (further packages for the program of a lake on S3) or
     BUILD."""
     return files("deployer.compute").joinpath("lock", name).read_text(encoding="utf-8")
 
 
 def parse_hashes(text: str) -> dict[str, frozenset[str]]:
-    """Returns the hashes in a requirements file. Lines that pin no version, or have no hash, are left out."""
+    """Returns the hashes in a requirements file. Skips lines without a pinned version or without a hash."""
     found: dict[str, frozenset[str]] = {}
     for line in text.replace("\\\n", " ").splitlines():
         if (match := _PIN.match(line.strip())) and (hashes := _HASH.findall(line)):
@@ -42,7 +42,8 @@ def parse_hashes(text: str) -> dict[str, frozenset[str]]:
 
 
 def known_hashes(project_dir: Path | None = None) -> Hashes:
-    """Reads the hashes of the lock and of the project's requirements files. Raises InvalidInput."""
+    """Returns the hashes of the lock and of the project's requirements files. Raises InvalidInput for a file that is
+    too large or is not UTF-8."""
     own: dict[str, frozenset[str]] = {}
     for path in sorted(project_dir.glob(OF_PROJECTS)) if project_dir else ():
         if path.is_file():
@@ -52,7 +53,7 @@ def known_hashes(project_dir: Path | None = None) -> Hashes:
 
 
 def hashes_of(pins: Sequence[str], project_dir: Path | None = None) -> Hashes:
-    """Selects the hashes of these pins. Raises InvalidInput that names every pin without a known hash."""
+    """Returns the hashes of these pins. Raises InvalidInput, which names all pins without a known hash."""
     known = known_hashes(project_dir)
     if missing := [pin for pin in pins if pin not in known]:
         raise InvalidInput(
@@ -65,12 +66,12 @@ def hashes_of(pins: Sequence[str], project_dir: Path | None = None) -> Hashes:
 
 
 def version_in(text: str, name: str) -> str:
-    """Returns the version that a requirements file pins a package to. Raises KeyError when it does not."""
+    """Returns the version to which a requirements file pins a package. Raises KeyError for an unpinned package."""
     return dict(pin.split("==") for pin in parse_hashes(text))[canonical(name)]
 
 
 def canonical(name: str) -> str:
-    """Returns the name of a package as indexes compare names."""
+    """Returns the normalized name of a package, by which indexes compare names."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 

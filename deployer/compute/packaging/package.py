@@ -1,4 +1,4 @@
-"""The code of jobs as files on this machine, ready to be uploaded: built when it is missing or not of today's code."""
+"""Builds the code of jobs as local files to upload. Files are built when they are missing or outdated."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from deployer.platform.files.private import make_private_folder, write_private
 from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.specs.model import Cluster
 
-#: What every release of EMR has since 7.1, emr-spark-8.0.0 included, and what deployer itself needs at least.
+#: The version of Python that all releases of EMR since 7.1 have, also emr-spark-8.0.0. deployer needs at least it.
 PYTHON = "3.11"
-FOLDER = "build/jobs"  #: in the project, unless something else is said
+FOLDER = "build/jobs"  #: the default folder for the files, in the project
 MANIFEST = "package.json"
 MODULES = "modules.zip"
-_FORMAT = 1  # of the archives: one more whenever the same packages give other bytes
+_FORMAT = 1  # the version of the archive format; increase it when the same packages give other bytes
 
 
 @dataclass(frozen=True, slots=True)
 class PackagedFile:
-    """A file, its SHA-256 and its size in bytes. `is_new`: it was written just now."""
+    """A file with its SHA-256 and its size in bytes. `is_new` states that it was just written."""
 
     path: Path
     sha256: str
@@ -40,18 +40,18 @@ class PackagedFile:
 
 @dataclass(frozen=True, slots=True)
 class JobPackage:
-    """The code of jobs: the wheel, the programs by job, and the archive of packages for each architecture."""
+    """The code of jobs: the wheel, the programs by job name, and the archive of packages for each architecture."""
 
     python: str
     wheel: PackagedFile
     scripts: Mapping[str, PackagedFile]
     archives: Mapping[str, PackagedFile]
-    modules: PackagedFile | None = None  #: the project's modules that jobs import; None without any
-    functions: tuple[str, ...] = ()  #: of the project, which jobs can import
+    modules: PackagedFile | None = None  #: the project's modules that jobs import; None for none
+    functions: tuple[str, ...] = ()  #: the project's functions that jobs can import
 
 
 def architectures(clusters: Iterable[Cluster]) -> list[str]:
-    """Returns the architectures of the clusters on AWS."""
+    """Returns the architectures of the clusters on AWS, in alphabetical order."""
     return sorted({architecture_of(cluster) for cluster in clusters if cluster.kind in REMOTE_KINDS})
 
 
@@ -74,15 +74,15 @@ def build_package(
     functions: Sequence[NamedFunction] = (),
     requirements: Sequence[str] = (),
 ) -> JobPackage:
-    """Makes the package in `folder`, as today's code and the packages that are installed here want it.
+    """Builds the package in `folder`, from the present code and the packages that are installed here.
 
-    Only what changed is made again: an archive takes a download, the rest a moment. Every wheel is one of those that
-    the lock trusts, or the requirements files of the project. `functions` are those of the project that jobs import,
-    `requirements` packages that functions need beside those of jobs.
+    Only changed files are built again. An archive needs a download. The lock, or the requirements files of the project,
+    must trust each wheel. `functions` are the project's functions that jobs import, and `requirements` are packages
+    that functions need in addition to the packages of jobs.
 
-    Raises DeployerError when pip does not find a package, NotFound for a package that is not installed here,
-    InvalidInput for an architecture or Python that cannot be, for a package of which no hash is known, and for a
-    function that jobs on a cluster need and cannot import.
+    Raises DeployerError when pip does not find a package, and NotFound for a package that is not installed here. Raises
+    InvalidInput for an unknown architecture or an invalid version of Python, for a package without a known hash, and
+    for a function that jobs on a cluster need but cannot import.
     """
     if not folder.is_dir():
         make_private_folder(folder, folder)
@@ -124,7 +124,8 @@ def build_package(
 
 
 def read_package(folder: Path, architectures: Iterable[str]) -> JobPackage:
-    """Returns a package that was built before, as it is. Raises InvalidInput when a part of it is not in `folder`."""
+    """Returns a package that was built before, without changes. Raises InvalidInput when a file of it is not in
+    `folder`."""
     found = _manifest(folder)
 
     def file(about: Mapping[str, Any]) -> PackagedFile:
@@ -149,7 +150,7 @@ def read_package(folder: Path, architectures: Iterable[str]) -> JobPackage:
 
 
 def _as_recorded(path: Path, about: Mapping[str, Any], trusted: Hashes) -> PackagedFile | None:
-    """Returns the archive, when it is what was built of wheels that are all still trusted."""
+    """Returns the archive if it is unchanged since it was built, and all of its wheels are still trusted; else None."""
     wheels, hashes = about.get("wheels"), frozenset().union(*trusted.values())
     if not wheels or not hashes.issuperset(wheels.values()) or not path.is_file():
         return None
@@ -175,7 +176,7 @@ def _measured(path: Path, *, is_new: bool = False) -> PackagedFile:
 
 
 def _written(path: Path, contents: bytes) -> PackagedFile:
-    """Writes the file by a rename, since other runs may read it; an up-to-date file is left alone."""
+    """Writes the file by a rename, because other runs may read it. An up-to-date file is not written."""
     if is_new := not path.is_file() or path.read_bytes() != contents:
         write_private(path, contents)
     return PackagedFile(path, hashlib.sha256(contents).hexdigest(), len(contents), is_new)

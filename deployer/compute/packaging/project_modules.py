@@ -1,7 +1,8 @@
-"""The project's modules that jobs import on clusters: those of the functions that specs name, and what these import.
+"""Collects the project's modules that jobs import on clusters: the modules of the functions that specs name, and the
+modules that these import.
 
-Modules are read and never imported. What a module imports must be in the standard library, in the packages of jobs or
-in the project: so a missing package is found before a job starts.
+Modules are parsed and never imported. A module may import from the standard library, the packages of jobs and the
+project. Therefore a missing package is found before a job starts.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from deployer.functions.packages.imports import installed_packages
 from deployer.platform.files.reading import read_limited
 from deployer.specs.sources.modules import MAX_SOURCE
 
-LARGEST = 50 * 2**20  #: bytes of all files of the modules
+LARGEST = 50 * 2**20  #: most bytes of all files of the modules
 _TIME = (1980, 1, 1, 0, 0, 0)
 _OWN = ("deployer", "spark_jobs", *ON_CLUSTERS)
 
 
 @dataclass(frozen=True, slots=True)
 class NamedFunction:
-    """A function `package.module:function` of the specs; `where` names the column. `required`: jobs on a cluster call
-    it, so that it is an error where they cannot."""
+    """A function `package.module:function` that specs name. `where` names the column. `required` states that jobs on a
+    cluster call the function, so that they must be able to import it."""
 
     name: str
     where: str
@@ -38,7 +39,7 @@ class NamedFunction:
 
 @dataclass(frozen=True, slots=True)
 class ProjectModules:
-    """The modules as a zip file, empty where there are none, and the functions that jobs can import with it."""
+    """The modules as the bytes of a zip file (empty for none), and the functions that jobs can import from it."""
 
     contents: bytes = b""
     functions: tuple[str, ...] = ()
@@ -47,12 +48,11 @@ class ProjectModules:
 def project_modules(
     project: Path, functions: Iterable[NamedFunction], requirements: Sequence[str] = ()
 ) -> ProjectModules:
-    """Returns the modules of those functions that jobs can import; the same files give the same bytes.
+    """Returns the modules of the functions that jobs can import. The same files give the same bytes.
 
-    `requirements` are packages that jobs have beside their own.
-
-    Raises InvalidInput for a required function whose module is not there, does not have it, or imports what jobs do not
-    have; and for files that are too large.
+    `requirements` are packages that jobs have in addition to their own packages. Raises InvalidInput for a required
+    function whose module is missing, lacks the function or imports a package that jobs do not have, and for files that
+    are too large.
     """
     found: set[str] = set()
     roots: set[Path] = set()
@@ -70,7 +70,7 @@ def project_modules(
 
 
 class _Modules:
-    """The needs of one function: `roots` are the files and folders of the project that become modules of jobs."""
+    """The modules that one function needs. `roots` are the project's files and folders that become modules of jobs."""
 
     def __init__(self, project: Path, function: NamedFunction, requirements: Sequence[str]) -> None:
         self._folders, self._requirements = (project, project / "src"), requirements
@@ -79,7 +79,8 @@ class _Modules:
         self.roots: set[Path] = set()
 
     def read(self, module: str, function: str) -> None:
-        """Reads the function's module, and all that it imports. Raises InvalidInput for what jobs do not have."""
+        """Parses the function's module and all modules of the project that it imports. Raises InvalidInput for a
+        missing module or function, and for an import of a package that jobs do not have."""
         path = self._file(module)
         if path is None:
             if not _is_of_jobs(module.partition(".")[0], self._requirements):
@@ -96,7 +97,7 @@ class _Modules:
             todo += self._needed(todo.pop())
 
     def _needed(self, module: str) -> Iterator[str]:
-        """Yields the project's modules that a module imports, with the packages that they are in."""
+        """Yields the project's modules that a module imports, and the package that contains the module."""
         if module in self._read:
             return
         self._read.add(module)
@@ -125,7 +126,7 @@ class _Modules:
         return None
 
     def _is_folder(self, top: str) -> bool:
-        """Returns whether it is a package of the project without `__init__.py`."""
+        """Returns whether `top` is a package of the project without `__init__.py`."""
         return any((folder / top).is_dir() and any((folder / top).glob("*.py")) for folder in self._folders)
 
     def _root(self, path: Path) -> Path:
@@ -143,8 +144,8 @@ class _Modules:
 
 
 def not_of_jobs(modules: Iterable[str], requirements: Sequence[str] = ()) -> tuple[str, ...]:
-    """Returns those of the modules that jobs on clusters cannot import without the project, in alphabetical order;
-    `requirements` are packages that they have beside their own."""
+    """Returns the modules that jobs on clusters cannot import without the project, in alphabetical order.
+    `requirements` are packages that jobs have in addition to their own packages."""
     return tuple(sorted(each for each in set(modules) if not _is_of_jobs(each.partition(".")[0], requirements)))
 
 
@@ -156,7 +157,7 @@ def _is_of_jobs(top: str, requirements: Sequence[str]) -> bool:
 
 
 def _names(tree: ast.Module) -> set[str]:
-    """Returns the names that a module has once it is imported."""
+    """Returns the names that a module defines or imports."""
     found: set[str] = set()
     for node in ast.walk(tree):
         match node:
@@ -170,8 +171,8 @@ def _names(tree: ast.Module) -> set[str]:
 
 
 def _imports(node: ast.AST, module: str, *, is_package: bool) -> Iterator[str]:
-    """Yields the modules that a module may import, but for those inside of `try`, whose absence it may handle, and
-    those that only type checkers import."""
+    """Yields the modules that a module imports. Skips imports within `try`, whose failure the module may handle, and
+    imports for type checkers only."""
     match node:
         case ast.Try():
             return

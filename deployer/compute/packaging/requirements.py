@@ -1,6 +1,6 @@
-"""The packages that jobs import, and the versions of all that these need: those that are installed here.
+"""The packages that jobs import, and the installed versions of these packages and of their dependencies.
 
-So a job on a cluster runs with what was tried on the machine that deploys it.
+Therefore a job on a cluster runs with the versions that were tested on the machine that deploys it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from deployer.compute.packaging.lock_file import canonical
 from deployer.errors import NotFound
 from deployer.specs.model import Cluster
 
-#: The packages by the module that jobs import, as a test holds it. EMR has Spark and a Java itself.
+#: The package of each module that jobs import; a test checks the list. EMR itself has Spark and Java.
 REQUIREMENTS = {
     "boto3": "boto3",
     "botocore": "botocore",
@@ -32,7 +32,7 @@ REQUIREMENTS = {
     "numpy": "numpy",
     "obstore": "obstore",
     "packaging": "packaging",
-    "pandas": "pandas",  # Spark's functions over Arrow ask for it
+    "pandas": "pandas",  # Spark's functions over Arrow require it
     "pyarrow": "pyarrow",
     "rich": "rich",
     "urllib3": "urllib3",
@@ -45,24 +45,25 @@ _EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
 
 
 def declared_requirements(cluster: Cluster) -> tuple[str, ...]:
-    """Returns the packages that the cluster declares for functions, beside those of jobs."""
+    """Returns the packages that the cluster declares for functions, in addition to the packages of jobs."""
     found: Any = cluster.options.get("requirements") or ()
     return tuple(map(str, found))
 
 
 def pins(names: Iterable[str] = REQUIREMENTS.values()) -> list[str]:
-    """`name==version` of the packages and of all that they need, in order.
+    """Returns `name==version` of the packages and of all their dependencies, in alphabetical order.
 
-    What a package needs on some machines only is among them when it is installed here: pip judges such conditions by
-    the machine that it runs on, not by the one that it downloads for. Raises NotFound for a package that does not
-    exist.
+    A dependency for only some machines is included if it is installed here, because pip evaluates such conditions for
+    the machine that it runs on, not for the machine that it downloads for. Raises NotFound for a package that is not
+    installed.
     """
     return list(_pins(tuple(names), tuple(sys.path)))
 
 
 @lru_cache(maxsize=4)
 def _pins(names: Sequence[str], path: Sequence[str]) -> list[str]:
-    """Resolves the pins, once for the same `path` of modules: a command needs them up to three times."""
+    """Returns the pins, computed once for the same `path` of modules, because a command needs them up to three
+    times."""
     found: dict[str, str] = {}
     seen: set[tuple[str, str | None]] = set()
     todo: list[tuple[str, str | None, bool]] = [(canonical(name), None, True) for name in names]

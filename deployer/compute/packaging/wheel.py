@@ -1,6 +1,6 @@
-"""The wheel of deployer and its jobs, made from the code that runs here: the same code gives the same bytes.
+"""Builds the wheel of deployer and its jobs from the running code. The same code gives the same bytes.
 
-pip installs it with the commands, and Spark takes it as a zip file of modules.
+pip can install the wheel with its commands, and Spark uses it as a zip file of modules.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _IS_PROGRAM = re.compile(r'^if __name__ == "__main__":', re.MULTILINE)
 
 
 def build_wheel() -> bytes:
-    """Returns the wheel. Without package metadata, as in a job on a cluster, it declares no dependencies and no
-    commands."""
+    """Returns the bytes of the wheel. Where deployer has no package metadata, as in a job on a cluster, the wheel
+    declares neither dependencies nor commands."""
     files = {name: contents for package in PACKAGES for name, contents in _files(package)}
     info = f"{STEM}.dist-info"
     files[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: deployer\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
@@ -46,7 +46,7 @@ def build_wheel() -> bytes:
 
 @lru_cache(maxsize=1)
 def _zipped(files: Sequence[tuple[str, bytes]], record: str) -> bytes:
-    """Builds the wheel once for the same files: a command needs it up to three times."""
+    """Returns the bytes of the wheel, built once for the same files, because a command needs it up to three times."""
     listed = [f"{name},sha256={_digest(contents)},{len(contents)}" for name, contents in files]
     recorded = (record, "\n".join([*listed, f"{record},,", ""]).encode())
     buffer = io.BytesIO()
@@ -59,7 +59,7 @@ def _zipped(files: Sequence[tuple[str, bytes]], record: str) -> bytes:
 
 
 def job_programs() -> dict[str, bytes]:
-    """Returns the entry points of jobs by their names, such as `ingest`."""
+    """Returns the programs of jobs by job name, such as `ingest`."""
     return {
         Path(name).stem: contents
         for name, contents in _files(JOBS)
@@ -82,8 +82,8 @@ _IDENTITY = (f"Name: {DISTRIBUTION}", f"Version: {__version__}")
 
 
 def _metadata(installed: Distribution) -> bytes:
-    """Returns the fields that pip reads. Their order is fixed, so the text does not depend on the tool that built
-    it."""
+    """Returns the metadata fields that pip reads, in a fixed order, so that the text does not depend on the tool that
+    built the installed package."""
     return _text(
         "Metadata-Version: 2.4",
         *_IDENTITY,

@@ -1,4 +1,4 @@
-"""Connects a declared cluster, with the stack's outputs, to one that runs jobs."""
+"""Makes the object that runs jobs on a declared cluster, from the stack's outputs."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from deployer.compute.jobs.variables import job_variables
 from deployer.errors import NotFound
 from deployer.specs.model import Cluster
 
-OUTPUT = "clusters"  #: the stack's output
+OUTPUT = "clusters"  #: the name of the stack's output
 
 
 def connect(
     cluster: Cluster, outputs: Mapping[str, Any], where: str, settings: Mapping[str, str] | None = None
 ) -> RemoteCluster:
-    """Returns the cluster as the stack made it. Raises NotFound when it has not.
+    """Returns the cluster that the stack made. Raises NotFound when the stack has not made it.
 
-    `settings` are those of the stack, some of which its jobs have as variables; raises InvalidInput for those that are
-    not valid.
+    `settings` are the stack's settings, some of which its jobs get as variables. Raises InvalidInput for invalid
+    settings.
     """
     variables = job_variables(settings or {})
     found = (outputs.get(OUTPUT) or {}).get(cluster.name)
@@ -54,7 +54,7 @@ def connect(
 
 
 def _region() -> str | None:
-    """Returns the region that this machine uses, which the job is to use as well."""
+    """Returns the region that this machine uses; jobs use the same."""
     from deployer.platform.aws.session import aws_session
 
     region: str | None = aws_session().region_name

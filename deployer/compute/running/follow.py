@@ -13,17 +13,18 @@ from deployer.platform.aws.calls import CallFailed, Cause
 from deployer.platform.system.clock import Clock
 from deployer.platform.system.progress import Progress
 
-PAUSE = 3.0  #: seconds between two looks
-PATIENCE = 300.0  #: seconds for which AWS may give no answer; the run continues
-LAST_LINES = 15.0  #: seconds that lines are waited for after a run has failed without a word
+PAUSE = 3.0  #: seconds between two requests of the status
+PATIENCE = 300.0  #: seconds without an answer from AWS after which following ends; the run continues
+LAST_LINES = 15.0  #: seconds to wait for further lines after a run that ended without a stored result or error
 
-#: What may stand in the way of one look and not of the next.
-PASSING = (Cause.THROTTLED, Cause.UNREACHABLE)
+#: The causes of failed requests that are temporary.
+TEMPORARY = (Cause.THROTTLED, Cause.UNREACHABLE)
 
 
 @dataclass(frozen=True, slots=True)
 class Watcher:
-    """Callbacks for a run: its changes of state, the progress of its job, and each line that it prints."""
+    """The callbacks for a run: for changes of its state, for the progress of its job, and for each line that it
+    prints."""
 
     on_status: Callable[[RunStatus], None]
     on_progress: Callable[[Progress], None]
@@ -31,8 +32,8 @@ class Watcher:
 
 
 def run_continues(failure: CallFailed, run: str, remedy: str) -> CallFailed:
-    """Returns the error for a look at `run` that AWS does not allow: the run continues, and `remedy` says how to follow
-    it."""
+    """Returns the error for a failed request about `run`. It states that the run continues; `remedy` states how to
+    follow the run."""
     return CallFailed(
         failure.cause,
         failure.aws_message,
@@ -43,7 +44,7 @@ def run_continues(failure: CallFailed, run: str, remedy: str) -> CallFailed:
 
 
 class TooEarly(DeployerError):
-    """The run failed as AWS did not know everywhere yet what it needs."""
+    """The error for a run that failed because a new resource was not yet known everywhere in AWS."""
 
     kind = "TooEarly"
 
@@ -51,10 +52,10 @@ class TooEarly(DeployerError):
 def follow(
     cluster: RemoteCluster, root: str, run_id: str, key: str, watcher: Watcher, clock: Clock, pause: float = PAUSE
 ) -> Mapping[str, Any]:
-    """Returns the result of the run's job, once it is there. Raises the error that ended the job, or what ended the
-    run.
+    """Waits for the end of the run, and returns the result of its job. Raises the error that ended the job or the run.
 
-    Raises CallFailed as soon as AWS refuses the status; the run continues. KeyboardInterrupt leaves it alone, too.
+    Raises CallFailed when AWS refuses a request, or gives no answer for `PATIENCE` seconds; the run then continues. The
+    run also continues after a KeyboardInterrupt.
     """
     shown: RunStatus | None = None
     looked = clock.monotonic()
@@ -68,7 +69,7 @@ def follow(
             report = _read_status(root, key)
             looked = clock.monotonic()
         except CallFailed as failure:
-            if failure.cause not in PASSING or clock.monotonic() - looked > PATIENCE:
+            if failure.cause not in TEMPORARY or clock.monotonic() - looked > PATIENCE:
                 raise
         else:
             if report.progress is not None and not report.ended:
@@ -88,7 +89,7 @@ def _ended(
     pause: float,
 ) -> Mapping[str, Any]:
     run = cluster.describe_run(run_id)
-    if report.result is not None:  # whatever happened to the run after its job had ended
+    if report.result is not None:  # the end of the run does not matter once its job has a result
         return report.result
     if report.error is not None:
         raise report.error
@@ -103,7 +104,7 @@ def _ended(
             "adds nothing twice",
         )
     deadline = clock.monotonic() + LAST_LINES
-    while clock.monotonic() < deadline:  # CloudWatch hands lines out late
+    while clock.monotonic() < deadline:  # CloudWatch has lines only after a delay
         clock.sleep(pause)
         _show_lines(cluster, run_id, watcher)
     if status.state is RunState.SUCCEEDED:
@@ -130,7 +131,7 @@ def _read_status(root: str, key: str) -> JobStatus:
 
 
 def _show_lines(cluster: RemoteCluster, run_id: str, watcher: Watcher) -> None:
-    """Passes new lines on. A run whose logs cannot be read is followed without them."""
+    """Passes new lines to the watcher. A run whose logs cannot be read is followed without lines."""
     try:
         lines = cluster.new_lines(run_id)
     except CallFailed as failure:

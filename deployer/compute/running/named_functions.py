@@ -1,5 +1,5 @@
-"""The functions of computed columns and of views that specs name, for jobs on clusters: which are called there, and
-whether the stack trusts them there."""
+"""Finds the functions of computed columns and views that jobs on clusters call, and the functions among them that the
+stack does not trust."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ OF_VIEWS = "REFRESH"
 
 
 def named_functions(lake: Lake) -> list[NamedFunction]:
-    """Returns the functions of the project that columns name. Required are those that a BACKFILL on a cluster calls."""
+    """Returns the project's functions that columns name. A function is `required` if a BACKFILL on a cluster calls
+    it."""
     found: dict[str, NamedFunction] = {}
     for table, column, computed in _computed(lake):
         if computed.function:
@@ -32,10 +33,10 @@ def named_functions(lake: Lake) -> list[NamedFunction]:
 
 
 def untrusted_functions(lake: Lake, settings: Mapping[str, str]) -> Iterator[str]:
-    """Yields a remark on each function that a BACKFILL or a REFRESH on a cluster calls and that the stack does not
+    """Yields a remark about each function that a BACKFILL or a REFRESH on a cluster calls, but that the stack does not
     trust there.
 
-    Raises InvalidInput for settings that are not valid.
+    Raises InvalidInput for invalid settings.
     """
     trusted = trusted_on_clusters(settings)
     for service, table, what, name, is_packaged, cluster in _called(lake):
@@ -49,8 +50,8 @@ def untrusted_functions(lake: Lake, settings: Mapping[str, str]) -> Iterator[str
 
 
 def _called(lake: Lake) -> Iterator[tuple[str, TableSpec, str, str, bool, Cluster]]:
-    """Yields the functions that services on clusters call: the service, the table, what needs it, the name or hash of
-    the function, whether it is packaged, and the cluster."""
+    """Yields the functions that services on clusters call. Each item has the service, the table, a text that names the
+    function's use, the name or hash of the function, whether it is packaged, and the cluster."""
     for table, column, computed in _computed(lake):
         if (cluster := _cluster_of(lake, table, column)) is not None:
             name = computed.function or computed.udf
@@ -70,7 +71,7 @@ def _computed(lake: Lake) -> Iterator[tuple[TableSpec, Column, ComputedByUdf]]:
 
 
 def _cluster_of(lake: Lake, table: TableSpec, column: Column) -> Cluster | None:
-    """Returns the cluster on AWS where the table's BACKFILL computes the column; None where none does."""
+    """Returns the cluster on AWS where the table's BACKFILL computes the column; None if no cluster does."""
     for service in table.services:
         calls = service.kind == SERVICE and not service.unsafe_raw and _names_column(service, column)
         if calls and (cluster := _cluster_of_service(lake, service)) is not None:
@@ -79,7 +80,7 @@ def _cluster_of(lake: Lake, table: TableSpec, column: Column) -> Cluster | None:
 
 
 def _cluster_of_service(lake: Lake, service: ServiceSpec) -> Cluster | None:
-    """Returns the cluster on AWS where the service runs; None where it runs elsewhere."""
+    """Returns the cluster on AWS where the service runs; None if it runs elsewhere."""
     remote = [cluster for cluster in lake.instance.clusters if cluster.kind in REMOTE_KINDS]
     if service.cluster:
         return next((cluster for cluster in remote if cluster.name == service.cluster), None)

@@ -1,7 +1,6 @@
-"""The addresses of the clusters and the job code of a lake on S3, as an object below its root.
+"""Publishes the addresses of a lake's clusters and job code as an object below the lake's root on S3.
 
-The stack exports it, and `deployer up` copies it there for those who know only the lake's root, such as Python
-programs.
+The stack exports these addresses. `deployer up` copies them below the root for programs that have only the root.
 """
 
 from __future__ import annotations
@@ -20,14 +19,15 @@ from deployer.errors import Corrupt, NotFound
 from deployer.platform.storage.objects import Missing
 from deployer.specs.model import Cluster
 
-FILE = f"{PREFIX}/clusters.json"  #: below the root, where the lake's jobs may write nothing
+FILE = f"{PREFIX}/clusters.json"  #: the path below the root, in a folder to which the lake's jobs may not write
 _REMEDY = "run `deployer up`, and then this again"
 
 
 def publish_clusters(root: str, outputs: Mapping[str, Any], settings: Mapping[str, str]) -> None:
-    """Writes what the stack exports of its clusters; nothing where it exports none, or the object says that already.
+    """Writes the stack's outputs about clusters below the root. Writes nothing where the stack has no such output, or
+    where the object is up to date.
 
-    `settings` are those of the stack, of which jobs have some as variables.
+    `settings` are the stack's settings, some of which jobs get as variables.
     """
     found = {name: outputs[name] for name in (OUTPUT, JOBS) if name in outputs}
     if OUTPUT not in found:
@@ -39,7 +39,7 @@ def publish_clusters(root: str, outputs: Mapping[str, Any], settings: Mapping[st
 
 
 def published_cluster(root: str, cluster: Cluster) -> RemoteCluster:
-    """Returns the declared cluster of the lake at `root`, as the stack made it. Raises NotFound when it is not
+    """Returns the declared cluster of the lake at `root` that the stack made. Raises NotFound when it is not
     published."""
     document = published_outputs(root)
     if document is None:
@@ -49,7 +49,8 @@ def published_cluster(root: str, cluster: Cluster) -> RemoteCluster:
 
 
 def published_outputs(root: str) -> Mapping[str, Any] | None:
-    """Returns what the stack of the lake at `root` exports of its clusters; None where nothing is published."""
+    """Returns the published outputs about clusters of the lake at `root`; None where nothing is published. Raises
+    Corrupt for an invalid object."""
     body = _stored(root)
     if body is None:
         return None

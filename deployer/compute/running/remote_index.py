@@ -1,4 +1,4 @@
-"""Builds an index by a job on a cluster on AWS, for an `up` or a program that waits for it."""
+"""Builds an index in a job on a cluster on AWS, for an `up` or a program that waits for the job."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ PROGRAM = "index"
 
 @dataclass(frozen=True, slots=True)
 class IndexRequest:
-    """The task of a job: build the index in the place of the one named `replaced`, if that is not empty.
+    """The task of a job: to build the index. The new index replaces the index named `replaced`, unless this is empty.
 
-    Without `parts` the job chooses their number. `options` are those of `BuildPlan`.
+    Without `parts`, the job chooses the number of parts. `options` are those of `BuildPlan`.
     """
 
     table_id: str
@@ -36,8 +36,8 @@ class IndexRequest:
 
 
 def index_request(root: str, job_id: str) -> IndexRequest:
-    """Returns what the job of that id is to do. Raises NotFound where nothing says so, InvalidInput for what is not
-    valid."""
+    """Returns the stored task of the job with that id. Raises NotFound for an unknown job, and InvalidInput for an
+    invalid task."""
     document = requested(root, job_id)
     index = index_from_json(mapping(document, "index"))
     replaced, parts = text(document, "replaced", ""), optional_whole(document, "parts")
@@ -45,8 +45,8 @@ def index_request(root: str, job_id: str) -> IndexRequest:
 
 
 def plan_on(there: TableCluster, parts: int | None = None, options: Mapping[str, Any] | None = None) -> BuildPlan:
-    """Returns a plan by which the cluster builds an index from beginning to end. Without `parts` it chooses their
-    number."""
+    """Returns a plan by which the cluster does the whole build of an index. Without `parts`, the job on the cluster
+    chooses the number of parts."""
     return BuildPlan(parts or 1, options=options or {}, elsewhere=partial(_build_on, there, parts, options or {}))
 
 
@@ -61,7 +61,8 @@ def _build_on(
     replaced: str,
     on_progress: OnProgress,
 ) -> bool:
-    """Builds the index on the cluster, as `build_index` does here. Raises as `run_table_job` does."""
+    """Builds the index on the cluster, as `build_index` does in this process; returns whether the job built it. Raises
+    as `run_table_job` does."""
     name, dataset = store.instance().tables[table_id].full_name, store.table(table_id).dataset
     document = {
         "table_id": table_id,

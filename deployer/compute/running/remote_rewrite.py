@@ -1,6 +1,7 @@
-"""Rewrites a table by a job on a cluster on AWS, for an `up` that waits for it.
+"""Rewrites a table in a job on a cluster on AWS, for an `up` that waits for the job.
 
-An `up` whose job ended too early starts it again, which continues with the ranges that are written.
+Where an earlier job ended before the rewrite was complete, `up` starts the job again, and the job keeps the ranges that
+are already written.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ PROGRAM = "rewrite"
 
 @dataclass(frozen=True, slots=True)
 class RewriteRequest:
-    """The task of a job: change the table to what `spec` declares. `over` are earlier attempts, which no longer
+    """The task of a job: to change the table so that it matches `spec`. `over` are earlier attempts, which no longer
     write."""
 
     table_id: str
@@ -31,8 +32,8 @@ class RewriteRequest:
 
 
 def rewrite_request(root: str, job_id: str) -> RewriteRequest:
-    """Returns what the job of that id is to do. Raises NotFound where nothing says so, InvalidInput for what is not
-    valid."""
+    """Returns the stored task of the job with that id. Raises NotFound for an unknown job, and InvalidInput for an
+    invalid task."""
     document = requested(root, job_id)
     spec = table_from_json(mapping(document, "spec"))
     return RewriteRequest(text(document, "table_id"), spec, earlier_attempts(document))
@@ -47,9 +48,9 @@ def rewrite_on(
     on_progress: OnProgress,
     clock: Clock | None = None,
 ) -> None:
-    """Rewrites the table on the cluster, as `rewrite_table` does here, and returns once that is done.
+    """Rewrites the table on the cluster, as `rewrite_table` does in this process, and returns after its end.
 
-    Raises the error that ended the job, and Interrupted where `on_progress` does: the job is asked to end then.
+    Raises the error that ended the job. Raises Interrupted where `on_progress` raises it; the job is then asked to end.
     """
     found = to_copy(store, root, table_id, spec)
     if found is None:

@@ -1,4 +1,4 @@
-"""Starts a job on a cluster, and again while AWS does not know its new role everywhere."""
+"""Starts a job on a cluster. The start is repeated while the job's new role is not yet known everywhere in AWS."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from deployer.compute.jobs.status import StartedJob, remember
 from deployer.compute.running.follow import TooEarly
 from deployer.platform.system.clock import Clock
 
-TOO_EARLY_ATTEMPTS = 3  #: at a run that fails as AWS does not know its new role everywhere yet
+TOO_EARLY_ATTEMPTS = 3  #: most starts of a run that fails because its new role is not yet known everywhere in AWS
 TOO_EARLY_PAUSE = 10.0  #: seconds before such a run is started again
 
 T = TypeVar("T")
@@ -19,7 +19,7 @@ T = TypeVar("T")
 def start_job(cluster: RemoteCluster, root: str, job: RemoteJob, attempt: int = 1) -> tuple[StartedJob, int]:
     """Starts the job, or finds its run that is in progress, and stores the run below the root.
 
-    Gives that, and which attempt it is. Raises CallFailed.
+    Returns the run and the number of its attempt. Raises CallFailed when AWS refuses a request.
     """
     run = cluster.start(job, attempt)
     started = StartedJob(job.job_id, job.program, job.title, cluster.name, run.run_id, run.key)
@@ -37,9 +37,9 @@ def run_job(
     on_again: Callable[[], None] = lambda: None,
     attempt: int = 1,
 ) -> T:
-    """Starts the job as that attempt, or finds its run, and gives what `follow` makes of it.
+    """Starts the job with the number `attempt`, or finds its run, and returns the result of `follow`.
 
-    A run for which `follow` raises TooEarly is started again, after `on_again`.
+    A run for which `follow` raises TooEarly is started again, after a call of `on_again`.
     """
     for left in reversed(range(TOO_EARLY_ATTEMPTS)):
         started, attempt = start_job(cluster, root, job, attempt)
@@ -51,4 +51,4 @@ def run_job(
             on_again()
             clock.sleep(TOO_EARLY_PAUSE)
             attempt += 1
-    raise AssertionError  # the last one returns or raises
+    raise AssertionError  # the last attempt returns or raises

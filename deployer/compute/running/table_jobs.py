@@ -1,8 +1,8 @@
-"""Jobs on a cluster on AWS that change a table for a caller that waits: rewrites and builds of indexes.
+"""Runs jobs on a cluster on AWS that change a table for a waiting caller: rewrites and builds of indexes.
 
-A job is named after the table and what is to become of it, so every caller that wants the same means the same job: it
-follows the one that runs, and starts one that ended too early again. A caller that is interrupted asks the job to end.
-One that is killed leaves it running.
+A job's id consists of the table and the change. Therefore all callers that request the same change share one job: a
+caller follows the running job, or starts it again if it ended too early. A caller that is interrupted asks the job to
+end. The job of a killed caller continues.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from deployer.platform.system.progress import OnProgress, Progress
 from deployer.specs.model import Cluster, InstanceSpec
 from deployer.specs.validation.plain_values import texts
 
-TO_END = 60.0  #: seconds that a job which was asked to end has for it, before its run is cancelled
-SLICE = 0.5  #: seconds between two looks whether the caller is to stop
+TO_END = 60.0  #: seconds that a job may take to end after it was asked to; then its run is cancelled
+SLICE = 0.5  #: seconds between two checks whether the caller has to stop
 _ATTEMPTS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class TableCluster:
-    """The cluster on AWS that changes tables. `ends_drivers`: a run that was cancelled has no driver any more."""
+    """The cluster on AWS that changes tables. `ends_drivers` states that a cancelled run no longer has a driver."""
 
     cluster: RemoteCluster
     ends_drivers: bool
@@ -42,10 +42,10 @@ class TableCluster:
 
 @dataclass(frozen=True, slots=True)
 class TableJob:
-    """A job that changes the table of that full name.
+    """A job that changes a table. `table` is the table's full name.
 
-    `document` is what it is to do, stored below the root: a declaration may be longer than a command line. `resumed`
-    says what continues a job that was interrupted, `followed` what follows one that was left.
+    `document` is the job's task. It is stored below the root, because it may be too long for a command line. `resumed`
+    states, for error messages, how an interrupted job is resumed, and `followed` how a running job is followed.
     """
 
     program: str
@@ -60,22 +60,23 @@ class TableJob:
 def cluster_of(instance: InstanceSpec | None, outputs: Mapping[str, Any]) -> Cluster | None:
     """Returns the cluster on AWS that changes the instance's tables: the only one, or the one called `default`.
 
-    None where no such cluster is declared, or the stack, by its outputs, has not made it yet.
+    Returns None where no such cluster is declared, or the stack's outputs do not have it yet.
     """
     cluster = None if instance is None else default_cluster(instance.clusters)
     return cluster if cluster is not None and cluster.name in (outputs.get(OUTPUT) or {}) else None
 
 
 def connected(instance: InstanceSpec, cluster: Cluster, outputs: Mapping[str, Any]) -> TableCluster:
-    """Returns the cluster that `cluster_of` found."""
+    """Returns the object that runs jobs on the cluster that `cluster_of` found."""
     there = connect(cluster, outputs, f"cluster {cluster.name}")
     return TableCluster(there, cluster.kind == "emr-serverless", instance.name)
 
 
 def published(root: str, instance: InstanceSpec, work: str, where: str) -> TableCluster | None:
-    """Returns the cluster as `deployer up` published it, for those who know only the root; None where none is declared.
+    """Returns the cluster that `deployer up` published, for callers that have only the root; None where none is
+    declared.
 
-    Raises Refused where it is declared and not published; the error says that the `work` is to be done there.
+    Raises Refused where a cluster is declared but not published. `work` begins the error's message.
     """
     declared = default_cluster(instance.clusters)
     if declared is None:
@@ -92,16 +93,16 @@ def published(root: str, instance: InstanceSpec, work: str, where: str) -> Table
 
 
 def earlier_attempts(document: Mapping[str, Any]) -> frozenset[str]:
-    """Returns the attempts at a job that no longer write, from the document of its request."""
+    """Returns the keys of a job's attempts that no longer write, from the document of its request."""
     return frozenset(texts(document, "over"))
 
 
 def run_table_job(
     there: TableCluster, root: str, wanted: TableJob, on_progress: OnProgress, clock: Clock | None = None
 ) -> Mapping[str, Any]:
-    """Runs the job on the cluster and returns its result once it is done.
+    """Runs the job on the cluster, waits for its end, and returns its result.
 
-    Raises the error that ended the job, and Interrupted where `on_progress` does: the job is asked to end then.
+    Raises the error that ended the job. Raises Interrupted where `on_progress` raises it; the job is then asked to end.
     """
     tags = {
         "deployer:instance": there.instance,
@@ -121,11 +122,11 @@ def run_table_job(
 
 
 class _Stopped(Exception):
-    """The caller is to stop."""
+    """The error that makes the caller stop following the job."""
 
 
 def _next_attempt(there: TableCluster, root: str, job: RemoteJob) -> tuple[int, set[str]]:
-    """Returns which attempt at the job is to be started or found, and the attempts before it that no longer write."""
+    """Returns the number of the attempt to start or find, and the keys of earlier attempts that no longer write."""
     before = remembered(root, job.job_id)
     if before is None or before.cluster != there.cluster.name:
         return 1, set()
@@ -185,7 +186,8 @@ def _follow(
 
 
 def _end(cluster: RemoteCluster, root: str, started: StartedJob, clock: Clock) -> None:
-    """Asks the job to end, which keeps what it wrote. Its run is cancelled where it did not begin, or does not end."""
+    """Asks the job to end; the job keeps the files that it wrote. Cancels its run where the job has not begun, or does
+    not end within `TO_END` seconds."""
     ask_to_end(root, started.key)
     deadline = clock.monotonic() + TO_END
     while cluster.status(started.run_id).state is RunState.RUNNING and clock.monotonic() < deadline:
@@ -195,4 +197,4 @@ def _end(cluster: RemoteCluster, root: str, started: StartedJob, clock: Clock) -
 
 
 def _unread(_: str) -> None:
-    """Drops the lines of the job's log: AWS's own tools show them, and the result has what matters."""
+    """Ignores the lines of the job's log. AWS's own tools show them, and the result has the relevant data."""

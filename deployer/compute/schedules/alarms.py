@@ -1,9 +1,10 @@
-"""Alarms for jobs that fail or do not succeed: the events that report it, their fields, and who may publish. Pure.
+"""Alarms for jobs that fail or do not succeed: the events, their fields, and the policies for publishing. All functions
+are pure.
 
-Both EMR and EMR Serverless send events of each change of state to EventBridge, as best they can
+EMR and EMR Serverless send an event of each change of state to EventBridge, without a guarantee
 (https://docs.aws.amazon.com/emr/latest/ManagementGuide/emr-manage-cloudwatch-events.html,
-https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-eventbridge.html). An event that is lost is not
-reported, so there is an alarm on the absence of success too.
+https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-eventbridge.html). A lost event is not reported.
+Therefore another alarm reports the absence of success.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from deployer.compute.iam.jobs import POLICY_VERSION, Policy
 from deployer.compute.iam.key_use import use_through
 
 HOUR = 3600
-#: Seconds over which an alarm may look (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/
-#: AlarmThatSendsEmail.html): seven days, by periods of an hour.
+#: The longest time, in seconds, that an alarm can evaluate: seven days with periods of an hour
+#: (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/AlarmThatSendsEmail.html).
 LONGEST_LOOK = 7 * 24 * HOUR
-#: Hours that a run may start late and take, before its absence is an alarm.
+#: Hours for the delay and the duration of a run, before the absence of success is an alarm.
 SLACK_HOURS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class EventRule:
-    """The events that are reported, and how: `pattern` and `template` are JSON, `paths` has the places of the
-    fields."""
+    """A rule for reported events. `pattern` selects the events and `template` is the message, both as JSON. `paths` has
+    the JSON paths of the message's fields."""
 
     pattern: str
     paths: Mapping[str, str]
@@ -39,8 +40,8 @@ class EventRule:
 
 
 def failed_runs(application: str, cluster: str, instance: str) -> EventRule:
-    """Returns the rule for an application of EMR Serverless; `cluster` and `instance` are names in the specs. A run
-    that takes too long is cancelled."""
+    """Returns the rule for failed runs of an application of EMR Serverless. It includes cancelled runs, because a run
+    that takes too long is cancelled. `cluster` and `instance` are names in the specs."""
     pattern = {
         "source": ["aws.emr-serverless"],
         "detail-type": ["EMR Serverless Job Run State Change"],
@@ -51,7 +52,7 @@ def failed_runs(application: str, cluster: str, instance: str) -> EventRule:
 
 
 def failed_steps(cluster_id: str, cluster: str, instance: str) -> EventRule:
-    """Returns the rule for one cluster that stays; `cluster` and `instance` are the names in the specs."""
+    """Returns the rule for failed steps of a long-lived cluster. `cluster` and `instance` are names in the specs."""
     pattern = {
         "source": ["aws.emr"],
         "detail-type": ["EMR Step Status Change"],
@@ -62,10 +63,10 @@ def failed_steps(cluster_id: str, cluster: str, instance: str) -> EventRule:
 
 
 def failed_clusters(name: str, of_runs: bool, cluster: str, instance: str) -> EventRule:
-    """Returns the rule for a cluster called `name`, or for all that runs start: their names begin with `name` and a
-    dash.
+    """Returns the rule for a cluster with the name `name`, or (`of_runs`) for all clusters that runs start, whose names
+    begin with `name` and a dash.
 
-    One of a run ends with errors when its job fails.
+    The cluster of a run ends with errors when its job fails. `cluster` and `instance` are names in the specs.
     """
     called = {"prefix": f"{name}-"} if of_runs else name
     pattern = {
@@ -79,7 +80,7 @@ def failed_clusters(name: str, of_runs: bool, cluster: str, instance: str) -> Ev
 
 
 def succeeded_runs(application: str) -> str:
-    """Returns the pattern of jobs that succeed on an application of EMR Serverless."""
+    """Returns the event pattern of jobs that succeed on an application of EMR Serverless."""
     detail = {"applicationId": [application], "state": ["SUCCESS"]}
     return json.dumps(
         {"source": ["aws.emr-serverless"], "detail-type": ["EMR Serverless Job Run State Change"], "detail": detail}
@@ -87,7 +88,7 @@ def succeeded_runs(application: str) -> str:
 
 
 def succeeded_steps(cluster_id: str) -> str:
-    """Returns the pattern of jobs that succeed on an EMR cluster that stays."""
+    """Returns the event pattern of jobs that succeed on a long-lived EMR cluster."""
     detail = {"clusterId": [cluster_id], "state": ["COMPLETED"]}
     return json.dumps({"source": ["aws.emr"], "detail-type": ["EMR Step Status Change"], "detail": detail})
 
@@ -99,15 +100,16 @@ def _event_rule(pattern: Mapping[str, object], fields: Mapping[str, str], messag
 
 
 def hours_without_success(schedules: Iterable[str]) -> int | None:
-    """Returns the hours without any success after which an alarm is raised: the longest pause of the most frequent of
-    the cron expressions, and some hours more. None where an alarm cannot look back so far, or there is none."""
+    """Returns the hours without success after which an alarm is raised: the longest pause of the most frequent cron
+    expression, and `SLACK_HOURS`. Returns None where an alarm cannot evaluate such a time, or without a schedule."""
     pauses = [_longest_pause(schedule) for schedule in schedules]
     hours = min((-(-int(pause.total_seconds()) // HOUR) for pause in pauses), default=LONGEST_LOOK) + SLACK_HOURS
     return hours if hours * HOUR <= LONGEST_LOOK else None
 
 
 def _longest_pause(schedule: str) -> timedelta:
-    """Returns the longest time between two of the next firings, of 70 or of two years, whichever is less."""
+    """Returns the longest time between two firings, among 70 firings or the firings of two years, whichever is
+    fewer."""
     begin = datetime(2024, 1, 1, tzinfo=UTC)
     times, cron = [begin], CronSim(schedule, begin)
     for time in cron:
@@ -119,11 +121,12 @@ def _longest_pause(schedule: str) -> timedelta:
 
 
 def topic_policy(topic_arn: str, owned: str) -> Policy:
-    """Allows the lake's alarms and budgets of the account to publish, only with TLS; `owned` begins alarms' names.
+    """Returns the topic's policy, which allows the lake's alarms and the account's budgets to publish with TLS. `owned`
+    is the prefix of the alarms' names.
 
-    EventBridge knows no conditions in the policy of a topic
-    (https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-resource-based.html), so a statement for it would
-    let in rules of everybody: it acts in a role instead, by `events_trust` and `events_policy`.
+    EventBridge does not support conditions in the policy of a topic
+    (https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-resource-based.html). A statement for EventBridge
+    would allow the rules of all accounts. Therefore EventBridge uses a role (`events_trust` and `events_policy`).
     """
     _, partition, _, region, account, _ = topic_arn.split(":", 5)
 
@@ -157,7 +160,8 @@ def topic_policy(topic_arn: str, owned: str) -> Policy:
 
 
 def events_trust(topic_arn: str, owned: str) -> Policy:
-    """Allows EventBridge to use a role, for rules of this lake alone; `owned` begins their names."""
+    """Returns the trust policy that allows EventBridge to assume a role, only for rules of this lake. `owned` is the
+    prefix of their names."""
     _, partition, _, region, account, _ = topic_arn.split(":", 5)
     statement = {
         "Effect": "Allow",
@@ -172,8 +176,8 @@ def events_trust(topic_arn: str, owned: str) -> Policy:
 
 
 def events_policy(topic_arn: str, queue_arn: str | None = None, key_arn: str | None = None) -> Policy:
-    """Returns what the role of EventBridge may do: publish to the topic, send to the queue that counts successes, and
-    use the key for both."""
+    """Returns the permissions of EventBridge's role: to publish to the topic, to send to the queue that counts
+    successes, and to use the key for both."""
     found: list[dict[str, Any]] = [
         {"Sid": "Tell", "Effect": "Allow", "Action": "sns:Publish", "Resource": topic_arn},
     ]
@@ -186,5 +190,5 @@ def events_policy(topic_arn: str, queue_arn: str | None = None, key_arn: str | N
 
 
 def budget_filter(instance: str) -> str:
-    """Returns the cost filter of what has the tag of the lake's instance."""
+    """Returns the cost filter for resources with the tag of the lake's instance."""
     return f"user:deployer:instance${instance}"

@@ -1,7 +1,7 @@
-"""Cron expressions as EventBridge Scheduler takes them: six fields, days of the week from 1 (Sunday), `?` for a day
-field that says nothing (https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-cron-expressions.html).
+"""Translates cron expressions for EventBridge Scheduler: six fields, days of the week from 1 (Sunday), and `?` for an
+unused day field (https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-cron-expressions.html).
 
-Every field is written as numbers and ranges, since steps and names mean other things there than in cron.
+All fields are written as numbers and ranges, because steps and names have other meanings there than in cron.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _INSTEAD = "name other days, or let the service run after commits or rows instea
 
 
 def aws_expressions(schedule: str) -> tuple[str, ...]:
-    """Translates a cron expression into AWS's expressions that together fire when it does: `("cron(0 3 * * ? *)",)`.
+    """Returns AWS's expressions that together fire at the same times as a cron expression: `("cron(0 3 * * ? *)",)`.
 
-    They are several where cron wants one of two: a day of the month or a day of the week. Raises InvalidInput for what
-    is not a cron expression, Refused for one that AWS cannot express.
+    There are several where cron fires on a day of the month or on a day of the week. Raises InvalidInput for an invalid
+    cron expression, and Refused for an expression that AWS cannot express.
     """
     check_schedule(schedule)
     cron = CronSim(schedule, dt.datetime(2000, 1, 1, tzinfo=dt.UTC))
@@ -68,7 +68,7 @@ def _days_of_week(days: Collection[int | tuple[int, int]], schedule: str) -> Ite
 
 
 def _list(numbers: Collection[int], of: int) -> str:
-    """Formats numbers as ascending numbers and ranges: `0,15,30-35`; `*` for all values of a field."""
+    """Returns numbers as ascending numbers and ranges, such as `0,15,30-35`; `*` for all `of` values of a field."""
     if len(numbers) == of:
         return "*"
     ranges: list[tuple[int, int]] = []

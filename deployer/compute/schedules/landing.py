@@ -1,5 +1,5 @@
-"""The permissions that jobs need to load files by themselves: to read the places that tables' `ingest` names, and their
-queues."""
+"""The permissions of jobs to load files automatically: to read the places and the queues that the tables' `ingest`
+names."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ _GLOB = re.compile(r"[*?\[]")
 
 @dataclass(frozen=True, slots=True)
 class LandingPlaces:
-    """The places that the runs on one cluster read: addresses of places on S3, and ARNs or URLs of queues."""
+    """The places that the runs on one cluster read: s3:// addresses of files, and ARNs of queues."""
 
     files: tuple[str, ...] = ()
     queues: tuple[str, ...] = ()
 
 
 def landing_places(lake: Lake) -> dict[str, LandingPlaces]:
-    """Returns what runs of INGEST read, by the name of the cluster on AWS that runs them."""
+    """Returns the places that runs of INGEST read, by the name of the cluster on AWS that runs them. Raises
+    InvalidInput for the URL of a queue that does not contain the queue's ARN."""
     remote = {cluster.name: cluster for cluster in lake.instance.clusters if cluster.kind in REMOTE_KINDS}
     usual = default_cluster(remote.values())
     files, queues = dict[str, list[str]](), dict[str, list[str]]()
@@ -50,7 +51,8 @@ def landing_places(lake: Lake) -> dict[str, LandingPlaces]:
 
 
 def queue_arn(queue: str, where: str) -> str:
-    """Returns the ARN of a queue. Raises InvalidInput for a URL that does not show it."""
+    """Returns the ARN of a queue from its ARN or URL. Raises InvalidInput for a URL from which the ARN cannot be
+    derived."""
     if queue.startswith("arn:"):
         return queue
     if (found := _URL.fullmatch(queue)) is None:
@@ -64,7 +66,8 @@ def queue_arn(queue: str, where: str) -> str:
 
 
 def landing_policy(places: LandingPlaces, partition: str) -> Policy:
-    """Returns the rights to list and read these places, and to take messages from these queues; to write nothing."""
+    """Returns the permissions to list and read these places, and to receive messages from these queues, but not to
+    write."""
     statements = [_listing(bucket, prefixes, partition) for bucket, prefixes in _by_bucket(places.files).items()]
     statements.append(
         {
@@ -103,7 +106,7 @@ def _listing(bucket: str, prefixes: Sequence[str], partition: str) -> dict[str, 
 
 
 def _by_bucket(places: Iterable[str]) -> dict[str, list[str]]:
-    """Returns the folders of places, each with a `/` at its end, by bucket; empty for all of the bucket."""
+    """Returns the folders of places by bucket. A folder ends with `/`; an empty folder is the whole bucket."""
     found: dict[str, list[str]] = {}
     for place in places:
         bucket, _, key = place.removeprefix("s3://").partition("/")

@@ -1,6 +1,7 @@
-"""Services that AWS starts: which have a schedule there, what it starts, and what it may. Pure; inputs are JSON texts.
+"""The services that AWS starts: their schedules, the requests that start their jobs, and the policies for these. All
+functions are pure; the inputs of targets are JSON texts.
 
-A schedule's target is an operation of AWS by its name, whose parameters have capitals
+The target of a schedule is an AWS operation by its name. The names of its parameters begin with capitals
 (https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-targets-universal.html).
 """
 
@@ -20,9 +21,9 @@ from deployer.platform.aws.arns import account_of
 from deployer.specs.model import Cluster, Lake, ServiceSpec, TableSpec
 from deployer.specs.values.glue import own_glue_databases
 
-#: What Scheduler puts in: when it was to start, and which start of all this is.
+#: The placeholders that Scheduler replaces: by the scheduled time of a start, and by the id of the start.
 SCHEDULED_TIME, EXECUTION_ID = "<aws.scheduler.scheduled-time>", "<aws.scheduler.execution-id>"
-PROGRAM = "service"  #: of job code, which runs a service
+PROGRAM = "service"  #: the program of the job code that runs a service
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +36,12 @@ class ScheduledService:
 
     @property
     def name(self) -> str:
-        """The title, such as `air.flights/compact`."""
+        """The title of the service, such as `air.flights/compact`."""
         return f"{self.table.full_name}/{self.service.name}"
 
     @property
     def schedule(self) -> str:
-        """The cron expression."""
+        """The cron expression of the service's trigger."""
         assert self.service.trigger is not None and self.service.trigger.schedule is not None  # noqa: S101
         return self.service.trigger.schedule
 
@@ -51,9 +52,9 @@ class ScheduledService:
 
 
 def scheduled_services(lake: Lake) -> tuple[ScheduledService, ...]:
-    """Returns the services that AWS starts: AUTOMATIC, with a cron schedule, on a cluster there.
+    """Returns the services that AWS starts: AUTOMATIC services with a cron schedule, on a cluster on AWS.
 
-    Raises InvalidInput where the cluster is ambiguous, or is not there when nothing runs.
+    Raises InvalidInput where the cluster is ambiguous, or exists only during a run.
     """
     return tuple(_scheduled(lake))
 
@@ -90,8 +91,8 @@ def _scheduled(lake: Lake) -> Iterator[ScheduledService]:
 
 
 def default_cluster(clusters: Iterable[Cluster]) -> Cluster | None:
-    """Returns the cluster of services that name none: the only cluster on AWS, or of several there the one called
-    `default`."""
+    """Returns the cluster for services that name no cluster: the only cluster on AWS, or the one of several that is
+    called `default`; None where neither exists."""
     remote = [cluster for cluster in clusters if cluster.kind in REMOTE_KINDS]
     if len(remote) == 1:
         return remote[0]
@@ -107,7 +108,7 @@ def _ambiguous(remote: Sequence[Cluster], table: TableSpec, service: ServiceSpec
 
 
 def job_arguments(root: str, each: ScheduledService) -> list[str]:
-    """Returns what the job `service` is started with."""
+    """Returns the arguments with which the program `service` is started."""
     return [
         f"--root={root}",
         f"--table={each.table.full_name}",
@@ -126,11 +127,11 @@ def start_job_run(
     each: ScheduledService,
     disk_key: tuple[str, str] | None = None,
 ) -> str:
-    """Returns the input of EMR Serverless's StartJobRun. `settings` are spark-submit's options, `disk_key` the ARN of
-    the disks' key and the lake's id.
+    """Returns the input of EMR Serverless's StartJobRun. `settings` are spark-submit's options, and `disk_key` has the
+    ARN of the disks' key and the lake's id.
 
-    A start that Scheduler repeats has the same token, and is answered with the run that the first one made. A run that
-    fails is not tried again: the run of its time is over, and an alarm reports it.
+    A start that Scheduler repeats has the same token, and AWS answers it with the run of the first start. A failed run
+    is not repeated: an alarm reports it, and the next run follows at the next scheduled time.
     """
     overrides = {"ConfigurationOverrides": _capitals(disk_configuration(*disk_key))} if disk_key else {}
     return json.dumps(
@@ -154,8 +155,8 @@ def start_job_run(
 
 
 def _capitals(value: Any) -> Any:
-    """Returns a request with the names that Scheduler gives its members; keys of an encryption context stay as they
-    are."""
+    """Returns a request with the names that Scheduler uses, which begin with capitals. The keys of an encryption
+    context stay unchanged."""
     return {
         name[0].upper() + name[1:]: item
         if name == "encryptionContext" or not isinstance(item, dict)
@@ -165,7 +166,8 @@ def _capitals(value: Any) -> Any:
 
 
 def add_steps(cluster_id: str, code: JobCode, settings: Sequence[str], root: str, each: ScheduledService) -> str:
-    """Returns the input of EMR's AddJobFlowSteps. EMR takes no token: the job finds a repeated start by its time."""
+    """Returns the input of EMR's AddJobFlowSteps. EMR has no tokens: the job detects a repeated start by its scheduled
+    time."""
     step = {
         "Name": each.name[:256],
         "ActionOnFailure": "CONTINUE",
@@ -184,13 +186,13 @@ def add_steps(cluster_id: str, code: JobCode, settings: Sequence[str], root: str
 
 
 def target_arn(partition: str, kind: str) -> str:
-    """Returns the operation that starts a job on a cluster of that kind."""
+    """Returns the ARN of the operation that starts a job on a cluster of that kind."""
     operation = "emrserverless:startJobRun" if kind == "emr-serverless" else "emr:addJobFlowSteps"
     return f"arn:{partition}:scheduler:::aws-sdk:{operation}"
 
 
 def scheduler_trust(group_arn: str) -> Policy:
-    """Allows Scheduler to use a role, for the schedules of this one group alone."""
+    """Returns the trust policy that allows Scheduler to assume a role, only for the schedules of one group."""
     statement = {
         "Effect": "Allow",
         "Principal": {"Service": "scheduler.amazonaws.com"},
@@ -209,9 +211,9 @@ def scheduler_policy(
     clusters: Iterable[str],
     key: tuple[str, str] | None = None,
 ) -> Policy:
-    """Returns what Scheduler's role may do: start jobs on these applications, as these roles, and steps on these
-    clusters (all ARNs), and set aside what it could not start. `key` is the ARN of the lake's KMS key and the lake's
-    id."""
+    """Returns the permissions of Scheduler's role: to start jobs in these roles on these applications, to add steps to
+    these clusters (all are ARNs), and to send failed starts to the queue. `key` has the ARN of the lake's KMS key and
+    the lake's id."""
     found: list[dict[str, object]] = [
         {"Sid": "SetAside", "Effect": "Allow", "Action": "sqs:SendMessage", "Resource": queue_arn}
     ]
@@ -246,7 +248,7 @@ def scheduler_policy(
 
 
 def tls_only_queue(queue_arn: str) -> Policy:
-    """Denies requests to a queue without TLS."""
+    """Returns the policy that denies requests to a queue without TLS."""
     statement = {
         "Sid": "TlsOnly",
         "Effect": "Deny",
@@ -259,7 +261,7 @@ def tls_only_queue(queue_arn: str) -> Policy:
 
 
 def glue_policy(database_arns: Iterable[str]) -> Policy:
-    """Returns what METASYNC needs of Glue: entries of tables in these databases."""
+    """Returns the permissions that METASYNC needs in Glue: to read and write tables in these databases."""
     resources: set[str] = set()
     for arn in database_arns:
         start, _, name = arn.rpartition(":database/")

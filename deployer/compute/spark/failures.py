@@ -1,4 +1,4 @@
-"""The cause of a failed Spark job, found in the text that Spark gives: Python's and Java's stacks follow each other."""
+"""Finds the cause of a failed Spark job in Spark's error text, which has stack traces of Python and Java."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def job_failed(failure: BaseException, location: str) -> DeployerError:
 
 
 def _cause(lines: list[str]) -> str:
-    """Returns the exception of the Python worker; else Java's innermost cause; else the task's failure; else the first
-    line."""
+    """Returns the first of these that the text has: the exception of the Python worker, Java's innermost cause, the
+    failure of the task, or the first line."""
     raised = [
         next((line for line in lines[at + 1 :] if not line.startswith((" ", "\t"))), "")
         for at, text in enumerate(lines)
-        if text.endswith(_TRACEBACK)  # of an RDD, Java begins the line
+        if text.endswith(_TRACEBACK)  # for an RDD, the line begins with Java's text
     ]
     if raised:
         return _PYTHON_ERROR.sub("", raised[-1], count=1)

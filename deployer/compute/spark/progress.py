@@ -1,4 +1,4 @@
-"""The progress of a Spark job, by Spark's status tracker, while another thread waits for the job."""
+"""Reports the progress of a Spark job from Spark's status tracker, while another thread waits for the job."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-POLL_SECONDS = 0.2
-END_SECONDS = 10.0  #: how long a cancelled job may take to end
+POLL_SECONDS = 0.2  #: seconds between two reads of the status tracker
+END_SECONDS = 10.0  #: seconds that a cancelled job may take to end
 
 
 @dataclass(frozen=True, slots=True)
 class Tasks:
-    """Tasks of all stages of the job group so far; `stage` counts from 1 and is the last one that started."""
+    """The numbers of completed and of all tasks of the job group so far. `stage` is the number of started stages."""
 
     done: int
     total: int
@@ -33,10 +33,10 @@ def run_job(
     work: Callable[[], T],
     on_tasks: Callable[[Tasks], None] | None = None,
 ) -> T:
-    """Does `work`, which runs Spark jobs, as in `job_group`, in a thread of its own; gives what it returns.
+    """Calls `work`, which runs Spark jobs, within `job_group` and in its own thread; returns the result of `work`.
 
-    An interrupt cancels the jobs, and is raised when they have ended or `END_SECONDS` are over. The caller's thread
-    makes no call of Java's meanwhile: an interrupt in such a call breaks the connection to Java.
+    An interrupt cancels the jobs, and is raised when they have ended or after `END_SECONDS`. Meanwhile the caller's
+    thread makes no Java call, because an interrupt within such a call breaks the connection to Java.
     """
     from pyspark import InheritableThread
 
@@ -68,9 +68,9 @@ def run_job(
 def job_group(
     session: SparkSession, group: str, description: str, on_tasks: Callable[[Tasks], None] | None = None
 ) -> Iterator[None]:
-    """Runs the Spark jobs of the block as one group; when the block is left by an exception they are cancelled.
+    """Runs the Spark jobs of the block as one group. An exception in the block cancels them.
 
-    `on_tasks` is called from another thread a few times a second, once there are tasks.
+    Another thread calls `on_tasks` a few times a second, as soon as there are tasks.
     """
     context = session.sparkContext
     stop = threading.Event()
@@ -80,7 +80,7 @@ def job_group(
     try:
         yield
     except BaseException:
-        with contextlib.suppress(Exception):  # Java may be gone, and its failure hides no other
+        with contextlib.suppress(Exception):  # Java may be gone; its error must not hide the first
             context.cancelJobGroup(group)
         raise
     finally:
@@ -98,7 +98,7 @@ def _ignore(_: Tasks) -> None:
 def _watch(session: SparkSession, group: str, on_tasks: Callable[[Tasks], None], stop: threading.Event) -> None:
     while True:
         ended = stop.wait(POLL_SECONDS)
-        with contextlib.suppress(Exception):  # a session that is being stopped answers nothing
+        with contextlib.suppress(Exception):  # a session that is being stopped does not answer
             now = tasks_of(session, group)
             if now.total:
                 on_tasks(now)
@@ -107,7 +107,7 @@ def _watch(session: SparkSession, group: str, on_tasks: Callable[[Tasks], None],
 
 
 def tasks_of(session: SparkSession, group: str) -> Tasks:
-    """Returns the counts of the group's jobs as they stand. Stages that reuse an earlier one's output are not
+    """Returns the present counts of the group's jobs. Stages that reuse the output of an earlier stage are not
     counted."""
     tracker = session.sparkContext.statusTracker()
     done = total = stages = 0

@@ -1,4 +1,4 @@
-"""Python processes that Spark uses again: what they have imported is left out of their collections of garbage."""
+"""Shortens garbage collection in Python processes that Spark reuses: imported modules are left out of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-DAEMON = "pyspark.daemon"  #: the module whose forks run tasks and plan queries, one after the other
+DAEMON = "pyspark.daemon"  #: the main module of processes whose forks run several tasks and plan queries
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -17,11 +17,11 @@ _frozen = False
 
 
 def freeze_modules() -> None:
-    """Leaves all objects that are there now out of later collections, once in each process of Spark's that is used
-    again; does nothing in other processes.
+    """Leaves all present objects out of later garbage collections. This happens once in each Spark process that is
+    reused; other processes are not changed.
 
-    After every task, and after every step of planning, such a process looks at all of its objects for garbage. The
-    modules that read and write tables have 100,000 objects, for which that takes 60 ms: as long as to read 100 MB.
+    After each task and each step of planning, such a process collects garbage among all of its objects. The modules
+    that read and write tables have 100,000 objects, for which a collection takes 60 ms: as long as reading 100 MB.
     """
     global _frozen
     if _frozen or not _is_reused():
@@ -32,7 +32,7 @@ def freeze_modules() -> None:
 
 
 def freezes_modules(function: Callable[P, R]) -> Callable[P, R]:
-    """Calls `freeze_modules` after the function, which has imported what it needs then."""
+    """Returns the function with a call of `freeze_modules` after it, when it has imported all modules that it needs."""
 
     @wraps(function)
     def freezing(*args: P.args, **kwargs: P.kwargs) -> R:

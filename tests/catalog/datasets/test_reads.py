@@ -206,13 +206,13 @@ def test_many_objects_of_a_folder_are_compared_by_its_listing(bucket: str, monke
     store.put("alone.rrd", b"x")
     known = [(f"{folder}/{each.path}", each.bytes, each.tag) for each in store.described("")]
     known = [each for each in known if each[0].endswith(".rrd")]
-    asked, ask = list[str](), objects._asked
+    asked, ask = list[str](), objects._requested
 
     def counted(each: objects.Known) -> Any:
         asked.append(each[0])
         return ask(each)
 
-    monkeypatch.setattr(objects, "_asked", counted)
+    monkeypatch.setattr(objects, "_requested", counted)
     objects.require_objects(known, lambda url, what: ValueError(f"{url} {what}"))
     assert sorted(asked) == [f"{folder}/alone.rrd", f"{folder}/r/000.rrd"]
     store.put("r/003.rrd", b"123")

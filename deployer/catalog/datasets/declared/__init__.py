@@ -1,4 +1,4 @@
-"""Datasets that specs declare: what is live of them, how a declaration is applied, and which recordings are new.
+"""Datasets that specs declare: their live state, the application of a declaration, and their new recordings.
 
 The rest of `deployer.catalog` and every layer above `deployer.catalog` may import it.
 """

@@ -1,4 +1,4 @@
-"""Applying a declaration to a dataset: each step is one commit, and the same declaration can be applied again."""
+"""Applies a declaration to a dataset. Each step is one commit, and the same declaration can be applied again."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from deployer.specs.types.dataset import BlueprintFile, DatasetSpec, SearchIndex
 from deployer.specs.values.root import resolve_root
 from deployer.state.store import StateStore
 
-_FILES = "files"  #: the folder of blueprints that were copied into the lake
+_FILES = "files"  #: the folder of blueprints that are copied into the lake
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredDatasets:
-    """The declared datasets of the instance at `root`; files of blueprints are relative to `project`."""
+    """The declared datasets of the instance at `root`. Paths of blueprints are relative to the folder `project`."""
 
     store: StateStore
     root: str
@@ -43,10 +43,10 @@ class DeclaredDatasets:
         return Datasets(self.store, self.root)
 
     def create(self, spec: DatasetSpec, owner: str) -> DatasetRecord:
-        """Creates a dataset as declared; takes one over that has the name and no other owner.
+        """Creates a dataset as declared, or takes over the dataset that has the name and no other owner.
 
-        Raises Refused for one that another stack manages, AlreadyThere for the name of another entry, and what `update`
-        raises.
+        Raises Refused for a dataset that another stack manages, AlreadyThere where another kind of entry has the name,
+        and the errors of `update`.
         """
         try:
             record = self.datasets.by_name(spec.name)
@@ -56,8 +56,11 @@ class DeclaredDatasets:
         return self.update(record.dataset_id, spec, owner)
 
     def update(self, dataset_id: str, spec: DatasetSpec, owner: str) -> DatasetRecord:
-        """Applies what differs. Raises Refused for a dataset that another stack manages; InvalidInput for a blueprint
-        or a search index that cannot be made, after what comes before it in the order of `diff_datasets`."""
+        """Applies the differences between the dataset and `spec`, in the order of `diff_datasets`.
+
+        Raises Refused for a dataset that another stack manages. Raises InvalidInput for a blueprint or a search index
+        that cannot be made; the changes before it are then applied.
+        """
         live = live_of(self.datasets.by_id(dataset_id))
         if live.owner not in ("", owner):
             raise Refused(
@@ -80,14 +83,14 @@ class DeclaredDatasets:
                 case c.CreateSearchIndex(index=index) | c.RebuildSearchIndex(after=index):
                     self._make_index(dataset_id, index)
                 case _:
-                    continue  # it is declared
+                    continue  # the declaration in the record applies it already
             reached("catalog:dataset-changed")
         return self.datasets.by_id(dataset_id)
 
     def delete(self, dataset_id: str, *, allow_destroy: bool) -> None:
-        """Deletes a dataset; recordings stay where they are. Nothing to do where there is none.
+        """Deletes a dataset, if it exists. Its recordings stay.
 
-        Raises Refused for one that has layers and is protected, unless `allow_destroy`.
+        Raises Refused for a dataset that has layers and is protected, unless `allow_destroy`.
         """
         record = self.datasets.find(dataset_id)
         if record is None:
@@ -102,15 +105,15 @@ class DeclaredDatasets:
         self.datasets.delete(dataset_id)
 
     def build_pending(self, dataset_id: str) -> list[SearchIndexSpec]:
-        """Builds declared search indexes that had no values yet. Returns those that it built.
+        """Builds declared search indexes that wait for values. Returns the indexes that it built.
 
-        Raises InvalidInput for a component that the dataset, which has recordings, does not have.
+        Raises InvalidInput for an index of a component that none of the dataset's recordings has.
         """
         pending = pending_of(self.datasets.by_id(dataset_id))
         return [index for index in pending if self._make_index(dataset_id, index)]
 
     def _make_index(self, dataset_id: str, index: SearchIndexSpec) -> bool:
-        """Builds an index, or keeps it in mind where no recording is registered. Returns whether it was built."""
+        """Builds an index, or records it as pending where no recording is registered. Returns whether it was built."""
         record, indexes = self.datasets.by_id(dataset_id), Indexes(self.root)
         if not record.layers.rows:
             self.datasets.update(dataset_id, lambda now: _with_pending(now, index, add=True))
@@ -151,7 +154,7 @@ class DeclaredDatasets:
         self.datasets.update(dataset_id, after)
 
     def _place_of(self, blueprint: BlueprintFile, blueprints_id: str, spec: DatasetSpec) -> str:
-        """Returns where the blueprint is: one of the project is copied into the lake."""
+        """Returns the URL of the blueprint. A file of the project is copied into the lake first."""
         if "://" in blueprint.file:
             return blueprint.file
         where = spec.sources.get("default_blueprint") or spec.address
@@ -176,7 +179,7 @@ class DeclaredDatasets:
 
 
 def _with_pending(record: DatasetRecord, index: SearchIndexSpec, *, add: bool) -> DatasetRecord:
-    """Returns the record with an index among those that wait for values, or without it."""
+    """Returns the record with the index among the pending indexes (`add`), or not among them."""
     waiting = {each.column: each for each in pending_of(record) if each.column != index.column}
     if add:
         waiting[index.column] = index

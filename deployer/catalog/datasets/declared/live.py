@@ -1,9 +1,13 @@
-"""Live datasets in the model that specs have.
+"""Live datasets in the model of the specs.
 
-A dataset's record keeps what specs declare of it: its `owner`, the `spec` without what the record has itself, the
-`blueprint` that was set, with its file and segment, `pending`, search indexes whose component has no values yet, and
-`places`, where the prefixes of its sources are: those of folders are relative to the project that declared them,
-and `ran`, when an agent started each service last (ms), or when that was declared.
+A dataset's record stores the declaration of its spec:
+
+- `owner`: the stack that manages the dataset.
+- `spec`: the spec, without the parts that the record has itself.
+- `blueprint`: the blueprint that was set, with its file and segment.
+- `pending`: search indexes whose component has no values yet.
+- `places`: the locations of the sources' prefixes. Folders are relative to the project that declared them.
+- `ran`: when an agent last started each service, or else when the service was declared, in ms since 1970.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from deployer.specs.validation.plain_values import mapping, objects, text, text_
 from deployer.state.model.entities import InstanceState
 
 OWNER, SPEC, BLUEPRINT, PENDING, PLACES, RAN = "owner", "spec", "blueprint", "pending", "places", "ran"
-#: The names that settings of an index have in the record, by those of specs.
+#: The name of an index setting in the record, by its name in specs.
 _SETTINGS: Mapping[str, str] = {
     "tokenizer": "tokenizer",
     "store_position": "with_position",
@@ -34,8 +38,8 @@ _SETTINGS: Mapping[str, str] = {
 
 
 def with_datasets(live: LiveLake, instance: InstanceState, only: Collection[str] | None = None) -> LiveLake:
-    """Returns the lake with its datasets; `only` those at these addresses. Raises Corrupt for records that are not
-    valid."""
+    """Returns the lake with its datasets, or only with the datasets at the addresses `only`. Raises Corrupt for invalid
+    records."""
     read = (live_of(record) for record in records_of(instance) if record.kind == "dataset")
     found = {each.spec.address: each for each in read}
     if only is not None:
@@ -44,7 +48,7 @@ def with_datasets(live: LiveLake, instance: InstanceState, only: Collection[str]
 
 
 def live_of(record: DatasetRecord) -> LiveDataset:
-    """Returns one dataset. Raises Corrupt for a declaration that no catalog wrote."""
+    """Returns the live dataset of a record. Raises Corrupt for an invalid declaration."""
     declared = record.declared or {}
     try:
         spec = dataset_from_json({"name": "dataset", **mapping(declared, SPEC, {})})
@@ -65,7 +69,7 @@ def live_of(record: DatasetRecord) -> LiveDataset:
 
 
 def refuse_managed(record: DatasetRecord, what: str, remedy: str) -> None:
-    """Raises Refused for a dataset that a stack manages: `what` would be done to it."""
+    """Raises Refused for a dataset that a stack manages. `what` is the refused action, as a participle."""
     owner = str((record.declared or {}).get(OWNER) or "")
     if owner:
         raise Refused(
@@ -76,7 +80,8 @@ def refuse_managed(record: DatasetRecord, what: str, remedy: str) -> None:
 
 
 def pending_of(record: DatasetRecord) -> list[SearchIndexSpec]:
-    """Returns the declared search indexes whose component had no values yet. Raises InvalidInput."""
+    """Returns the declared search indexes whose component has no values yet. Raises InvalidInput for an invalid
+    record."""
     return [search_index_from_json(each) for each in objects(record.declared or {}, PENDING, ())]
 
 
@@ -97,21 +102,21 @@ def _blueprint(record: DatasetRecord, declared: Mapping[str, Any]) -> BlueprintF
 
 
 def kept_for(record: DatasetRecord) -> dt.timedelta | None:
-    """Returns how long replaced versions are kept; None where specs do not say."""
+    """Returns how long replaced versions are kept; None where the spec does not declare it."""
     retention = live_of(record).spec.retention
     return None if retention is None else parse_duration(retention)
 
 
 def declared_places(record: DatasetRecord) -> dict[str, str]:
-    """Returns where the prefixes of the dataset's sources are."""
+    """Returns the locations of the prefixes of the dataset's sources, by prefix."""
     return text_map(record.declared or {}, PLACES)
 
 
 def declaration(
     spec: DatasetSpec, owner: str, places: Mapping[str, str], now: int, before: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Returns what a record keeps of a declaration, with the blueprint and the pending indexes of `before`; `now` is in
-    milliseconds since 1970."""
+    """Returns the form in which a record stores a declaration, with the blueprint and the pending indexes of `before`.
+    `now` is in milliseconds since 1970."""
     from deployer.specs.serialized.datasets import dataset_to_json
 
     form = dataset_to_json(replace(spec, search_indexes=(), default_blueprint=None))

@@ -1,4 +1,4 @@
-"""The origin of a dataset's state, from the instance's log."""
+"""Finds the origin of a dataset's state in the instance's log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from deployer.state.reader import StateReader
 
 
 def dataset_origin(store: StateReader, dataset_id: str, change: c.Change) -> Origin | None:
-    """Returns the newest transaction after which what the change is about was as it is now; None when none is kept."""
+    """Returns the author and time of the transaction that set the subject of `change` to its present value; None when
+    the log no longer has it."""
     made: LogEntry | None = None
     now: object = None
     for entry, value in _values(store, dataset_id):
@@ -30,7 +31,8 @@ def dataset_origin(store: StateReader, dataset_id: str, change: c.Change) -> Ori
 
 
 def _values(store: StateReader, dataset_id: str) -> Iterator[tuple[LogEntry, JSON]]:
-    """Yields each transaction that changed the dataset's record, with the record after it; the newest first."""
+    """Yields each transaction that changed the dataset's record, and the record after the transaction; the newest
+    first."""
     key = RECORDINGS + dataset_id
     for entry in reversed(store.log(INSTANCE_LOG)):
         for update in reversed(entry.updates):
@@ -40,7 +42,7 @@ def _values(store: StateReader, dataset_id: str) -> Iterator[tuple[LogEntry, JSO
 
 
 def _aspect(value: JSON, change: c.Change) -> object:
-    """Returns what a record says of the change's subject; None for one that does not exist or cannot be read."""
+    """Returns the part of a record that `change` is about; None for a record that does not exist or cannot be read."""
     try:
         record: DatasetRecord = decode(DatasetRecord, value)
     except (Mismatch, TypeError):

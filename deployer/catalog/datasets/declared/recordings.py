@@ -1,4 +1,4 @@
-"""Recordings below the sources of a declared dataset: which are new, which have changed, and their registration."""
+"""Finds the new and changed recordings below the sources of a declared dataset, and registers the new ones."""
 
 from __future__ import annotations
 
@@ -24,8 +24,11 @@ from deployer.specs.values.root import resolve_root
 
 @dataclass(frozen=True, slots=True)
 class FoundRecordings:
-    """Recordings below the sources that are not registered, with their size together; `changed` are the files of
-    registered ones that are not what was registered; `unknown` says why sources could not be looked at."""
+    """The recordings below the sources of a dataset.
+
+    `new` are the recordings that are not registered, and `bytes` is their total size. `changed` are the files that
+    changed after their registration. `unknown` has an error message for each source that could not be listed.
+    """
 
     new: tuple[Source, ...] = ()
     bytes: int = 0
@@ -41,8 +44,8 @@ class _Listed:
 
 
 def declared_recordings(root: str, record: DatasetRecord) -> FoundRecordings:
-    """Looks below the sources that were declared when the dataset was last applied. Raises InvalidInput for a dataset
-    without any."""
+    """Returns the recordings below the sources that the dataset declared when it was last applied. Raises InvalidInput
+    for a dataset without sources."""
     spec, places = live_of(record).spec, declared_places(record)
     if not spec.recordings:
         raise InvalidInput(
@@ -52,8 +55,8 @@ def declared_recordings(root: str, record: DatasetRecord) -> FoundRecordings:
 
 
 def find_recordings(root: str, record: DatasetRecord | None, spec: DatasetSpec, project: Path) -> FoundRecordings:
-    """Looks below the sources of a dataset; relative ones are those of the `project`. `record` is None for a dataset
-    that does not exist yet."""
+    """Returns the recordings below the sources of a spec. Relative sources are below the folder `project`. `record` is
+    None for a dataset that does not exist yet."""
     places = {each.prefix: resolve_root(project, each.prefix) for each in spec.recordings}
     return _found(root, record, spec.recordings, places)
 
@@ -87,14 +90,15 @@ def _found(
 
 
 def register_recordings(datasets: Datasets, dataset_id: str, found: FoundRecordings) -> list[Task]:
-    """Registers new recordings; returns the task of each. A layer that its segment has already stays as it is."""
+    """Registers the new recordings; returns the task of each. A layer that its segment already has stays unchanged."""
     if not found.new:
         return []
     return Registration(datasets, Indexes(datasets.root)).register(dataset_id, found.new, OnDuplicate.SKIP)
 
 
 def _skipped(root: str, record: DatasetRecord) -> set[tuple[str, str]]:
-    """Returns the files of registrations that succeeded, those among them whose layer was there already."""
+    """Returns the URLs and layers of all files whose registration succeeded, including files that were skipped because
+    their layer existed."""
     tasks = read_rows(f"{folder_of(root, record.dataset_id)}/tasks.lance", record.tasks.named)
     if tasks is None:
         return set()
@@ -103,7 +107,7 @@ def _skipped(root: str, record: DatasetRecord) -> set[tuple[str, str]]:
 
 
 def _listed(place: str) -> Iterator[_Listed]:
-    """Yields the recordings below a place, by name. Raises NotFound where the folder does not exist."""
+    """Yields the recordings below a place, sorted by name. Raises NotFound where the folder does not exist."""
     if "://" in place:
         parsed = urlsplit(place)
         bucket, key = f"s3://{parsed.netloc}", parsed.path.strip("/")

@@ -1,4 +1,4 @@
-"""The services of declared datasets, which an agent starts by their schedules, each in a process of its own."""
+"""Starts the services of declared datasets by their schedules, for an agent. Each service runs in its own process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from deployer.specs.values.schedules import last_firing
 from deployer.state.model.entities import InstanceState
 from deployer.state.store import StateStore
 
-_LAST_BYTES = 1024  #: of what a process printed, in which the reason of a failure is
+_LAST_BYTES = 1024  #: bytes at the end of a process's output that are reported as the reason of a failure
 
 
 @dataclass(slots=True)
@@ -32,10 +32,10 @@ class _Working:
 
 
 class ScheduledDatasets:
-    """Fulfils `deployer.services.agent.beside.Beside`. `ended` counts processes by their outcome.
+    """Implements `deployer.services.agent.beside.Beside`. `ended` counts ended processes by their outcome.
 
-    Of several agents one starts what is due: it notes in the dataset's record that it did. What fails is due again at
-    the schedule's next time.
+    Only one of several agents starts a due service: it first records the start in the dataset's record. A service that
+    fails is due again at the schedule's next time.
     """
 
     def __init__(self, store: StateStore, root: str, on_event: Callable[..., None], clock: Clock | None = None) -> None:
@@ -85,7 +85,7 @@ class ScheduledDatasets:
         self.reap()
 
     def _is_claimed(self, record: DatasetRecord, service: DatasetService, now: int) -> bool:
-        """Notes that the service ran; false where another agent did, or changed the dataset meanwhile."""
+        """Records that the service ran; returns False where another process changed the dataset's record meanwhile."""
         declared = dict(record.declared or {})
         declared[RAN] = {**mapping(declared, RAN, {}), service.name: now}
         return self._datasets.is_replaced(record, replace(record, declared=declared))
@@ -97,7 +97,7 @@ class ScheduledDatasets:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            start_new_session=True,  # what stops the agent's terminal does not end it
+            start_new_session=True,  # a signal to the agent's terminal does not end the process
         )
         self._working[name, service.name] = _Working(process, output, self._clock.monotonic())
         about = {"table": f"dataset/{name}", "service": service.name, "run": process.pid, "pid": process.pid}
@@ -105,7 +105,7 @@ class ScheduledDatasets:
 
 
 def _due(record: DatasetRecord, now: int) -> Iterator[DatasetService]:
-    """Yields the services whose schedule fired since they ran, or since they were declared."""
+    """Yields the services whose schedule fired after their last run, or after their declaration."""
     ran = mapping(record.declared or {}, RAN, {})
     moment = dt.datetime.fromtimestamp(now / 1000, dt.UTC)
     for service in live_of(record).spec.services:
@@ -115,7 +115,7 @@ def _due(record: DatasetRecord, now: int) -> Iterator[DatasetService]:
 
 
 def _printed(output: IO[bytes]) -> str:
-    """Returns what a process printed last, in one line."""
+    """Returns the end of a process's output, as one line."""
     size = output.seek(0, 2)
     output.seek(max(0, size - _LAST_BYTES))
     return " ".join(output.read().decode("utf-8", "replace").split())

@@ -1,4 +1,4 @@
-"""Search indexes as specs declare them, built as a client's are."""
+"""Builds the search indexes that specs declare, in the same way as those that clients create."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _METRICS: Mapping[object, str] = {"L2": "L2", "cosine": "COSINE", "dot": "DOT"}
 
 
 def build_index(searches: Searches, dataset_id: str, index: SearchIndexSpec) -> None:
-    """Builds an index; it replaces one of the same component. Raises InvalidInput for values and settings
-    that do not fit, NotFound where no value has a time of the index."""
+    """Builds an index, which replaces an index of the same component. Raises InvalidInput for values and settings that
+    do not fit, and NotFound where no value has a time on the index's timeline."""
     wanted = NewSearch(index.entity, index.component, index.timeline, _settings(index), _config(index))
     try:
         searches.create(dataset_id, wanted)
@@ -58,7 +58,7 @@ def _settings(index: SearchIndexSpec) -> TextIndex | VectorIndex:
 
 
 def _config(index: SearchIndexSpec) -> bytes:
-    """Returns what clients are shown of the index."""
+    """Returns the description of the index for clients: a serialized IndexConfig."""
     values = {**defaults_of(index.kind), **index.parameters}
     config = cloud.IndexConfig()
     config.column.entity_path.path = index.entity

@@ -1,4 +1,5 @@
-"""The properties of recordings: static values of entities below `/__properties`, as columns of segments and layers."""
+"""Reads the properties of recordings (static values of entities below `/__properties`) as columns of segments and
+layers."""
 
 from __future__ import annotations
 
@@ -15,11 +16,11 @@ from deployer.catalog.recordings.row_range import RowRange, joined_ranges
 from deployer.catalog.recordings.source import ByteSource
 
 ENTITY = "/__properties"
-_REPLACED = str.maketrans(dict.fromkeys(", -.\\", "_"))  #: characters that names of columns do not have
+_REPLACED = str.maketrans(dict.fromkeys(", -.\\", "_"))  #: characters that column names may not have
 
 
 def properties_of(recording: Recording, source: ByteSource) -> pa.RecordBatch | None:
-    """Returns one row with the recording's properties, in the order of their names; None where it has none.
+    """Returns one row with the recording's properties, sorted by name; None where the recording has no properties.
 
     Raises InvalidInput for chunks that are not rows.
     """
@@ -52,9 +53,9 @@ Places = tuple[tuple[int, pa.Field], ...]
 
 
 def columns_of(schema: pa.Schema, entity: str) -> Places:
-    """Returns the columns of an entity's properties, and where they are in a chunk with these fields."""
+    """Returns the columns of an entity's properties, each with its position in a chunk with the fields of `schema`."""
     known = _known_of(entity)
-    for fields, found in tuple(known):  # other threads add to it
+    for fields, found in tuple(known):  # a copy, because other threads add to `known`
         if fields.equals(schema, check_metadata=True):
             return found
     made = tuple(
@@ -68,7 +69,7 @@ def columns_of(schema: pa.Schema, entity: str) -> Places:
 
 @lru_cache(maxsize=1024)
 def _known_of(entity: str) -> deque[tuple[pa.Schema, Places]]:
-    """Returns the fields that chunks of an entity had last, and their columns: most recordings share them."""
+    """Returns the cache of the last schemas of an entity's chunks, with their columns; most recordings share them."""
     return deque(maxlen=4)
 
 
@@ -90,7 +91,7 @@ def _name(entity: str, component: str, archetype: str) -> str:
 
 
 def _nullable_items(kind: pa.DataType) -> pa.DataType:
-    """Returns the type of a property: items of lists of a fixed size may be null."""
+    """Returns the type of a property: the items of its fixed-size lists may be null."""
     if pa.types.is_list(kind) and pa.types.is_fixed_size_list(kind.value_type):
         items = kind.value_type
         return pa.list_(kind.value_field.with_type(pa.list_(items.value_field.with_nullable(True), items.list_size)))
@@ -98,7 +99,7 @@ def _nullable_items(kind: pa.DataType) -> pa.DataType:
 
 
 def packed_properties(layers: Sequence[RowRange | None]) -> bytes:
-    """Returns a row for each layer, with the columns that any of them has, as an IPC stream."""
+    """Returns a row for each layer, with the columns of all layers, as an IPC stream."""
     table = aligned(layers)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
@@ -107,9 +108,9 @@ def packed_properties(layers: Sequence[RowRange | None]) -> bytes:
 
 
 def aligned(layers: Sequence[RowRange | None]) -> pa.Table:
-    """Returns a row for each layer. All have the same type for a property.
+    """Returns a row for each layer. A property must have the same type in all layers.
 
-    A column `_` holds no value: it makes rows of layers without a property.
+    The column `_` has only nulls: it makes rows for layers without properties.
     """
     runs = list[list[RowRange | None]]()
     for each in layers:
@@ -121,7 +122,7 @@ def aligned(layers: Sequence[RowRange | None]) -> pa.Table:
 
 
 def _with_rows(run: Sequence[RowRange | None]) -> pa.Table:
-    """Returns the rows of layers with the same columns, and the column `_`."""
+    """Returns the rows of layers that have the same columns, with the column `_`."""
     batches = [each.rows for each in joined_ranges(each for each in run if each is not None)]
     found = pa.table({"_": pa.nulls(len(run))})
     if batches:
@@ -137,7 +138,8 @@ def _has_same_columns(one: RowRange | None, other: RowRange | None) -> bool:
 
 
 def joined(tables: Sequence[pa.Table]) -> pa.Table:
-    """Returns the rows of all tables, with null where one has not a column. The first has a column's metadata."""
+    """Returns the rows of all tables, with nulls where a table lacks a column. A column has the metadata of the first
+    table that has it."""
     if not tables:
         return pa.table({"_": pa.nulls(0)})
     fields = dict[str, pa.Field]()
@@ -157,6 +159,6 @@ def _with(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def unpacked_properties(data: bytes) -> pa.Table:
-    """Returns the rows of `packed_properties`."""
+    """Returns the rows that `packed_properties` encoded."""
     with pa.ipc.open_stream(data) as reader:
         return reader.read_all()

@@ -1,6 +1,6 @@
-"""The properties of small recordings, read together: most have the same columns, and become rows of one batch.
+"""Reads the properties of small recordings in groups: most have the same columns and become rows of one batch.
 
-What they are is what `properties.properties_of` returns of each.
+The result for each recording is the same as that of `properties.properties_of`.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ from deployer.errors import InvalidInput
 
 _CHUNK_ID = re.compile(rb"chunk_[0-9A-Fa-f]{32}")
 _NO_ID = b"chunk_" + bytes(32)
-_KEPT = 1024  #: schemas of chunks that are kept
+_KEPT = 1024  #: most schemas of chunks in the cache
 
 
 class _Unusual(Enum):
     UNUSUAL = "unusual"
 
 
-UNUSUAL: Final = _Unusual.UNUSUAL  #: the properties are to be read by `properties_of`
+UNUSUAL: Final = _Unusual.UNUSUAL  #: marks a recording whose properties `properties_of` must read
 Properties = RowRange | None | Literal[_Unusual.UNUSUAL]
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """The fields of a chunk without its metadata, and the properties in it."""
+    """The fields of a chunk without their metadata, and the columns of the chunk's properties."""
 
     fields: pa.Schema
     columns: Places
 
 
-_SHAPES = dict[tuple[str, bytes], _Shape]()  #: by entity and the first message of a chunk, but for the chunk's id
+_SHAPES = dict[tuple[str, bytes], _Shape]()  #: by entity and the chunk's first message with its id masked
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A chunk with properties: its bytes in a file."""
+    """A chunk with properties: its entity and its range of bytes in a file."""
 
     entity: str
     offset: int
@@ -58,8 +58,8 @@ class _Place:
 
 
 def properties_together(files: Sequence[SmallRecording | None]) -> list[Properties]:
-    """Returns the properties of each recording, one row; None where it has none. `UNUSUAL` for those that have to be
-    read one by one."""
+    """Returns the properties of each recording as one row. The result is None for a recording without properties, and
+    `UNUSUAL` for a recording that has to be read by itself."""
     found: list[Properties] = [None if each is not None else UNUSUAL for each in files]
     alike = dict[tuple[int, ...], list[tuple[int, Sequence[tuple[_Shape, pa.RecordBatch]]]]]()
     for at, (each, places) in enumerate(zip(files, _places(files), strict=True)):
@@ -81,7 +81,7 @@ def properties_together(files: Sequence[SmallRecording | None]) -> list[Properti
 
 
 def _places(files: Sequence[SmallRecording | None]) -> Iterator[Sequence[_Place]]:
-    """Yields the chunks with properties of each file, in their order."""
+    """Yields, for each file, its chunks with properties in their order."""
     known = dict[int, dict[int, _Place]]()
     for each in files:
         if each is None:
@@ -106,7 +106,7 @@ _COLUMNS = ("chunk_entity_path", "chunk_byte_offset", "chunk_byte_size")
 
 
 def _chunks(content: bytes, places: Sequence[_Place]) -> Sequence[tuple[_Shape, pa.RecordBatch]] | None:
-    """Returns the rows of chunks, one each; None where they are something else."""
+    """Returns the one row of each chunk; None where a chunk has another number of rows or cannot be read here."""
     found = list[tuple[_Shape, pa.RecordBatch]]()
     try:
         for each in places:
@@ -126,7 +126,8 @@ def _chunks(content: bytes, places: Sequence[_Place]) -> Sequence[tuple[_Shape, 
 
 
 def _shape(entity: str, head: bytes) -> _Shape | None:
-    """Returns what the first message of a chunk says, which differs from that of others by the chunk's id."""
+    """Returns the shape that the first message of a chunk describes. The messages of similar chunks differ only in the
+    chunk's id. Returns None for an unusual message."""
     masked, count = _CHUNK_ID.subn(_NO_ID, head)
     if count != 1:
         return None
@@ -151,9 +152,10 @@ def _has_dictionary(kind: pa.DataType) -> bool:
 
 
 def _joined(files: Sequence[Sequence[tuple[_Shape, pa.RecordBatch]]]) -> pa.RecordBatch | None:
-    """Returns a row for each file, whose chunks have the same shapes; None where these have no properties.
+    """Returns a row for each file; None where the chunks have no properties. The chunks of all files must have the same
+    shapes.
 
-    Raises pa.ArrowException for values that cannot have their column's type.
+    Raises pa.ArrowException for values that cannot be cast to their column's type.
     """
     values = dict[str, tuple[pa.Field, pa.Array]]()
     for chunks in zip(*files, strict=True):

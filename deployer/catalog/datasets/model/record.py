@@ -1,4 +1,5 @@
-"""A dataset of recordings as the instance's log has it: a property that names the versions of the dataset's tables."""
+"""The record of a dataset of recordings: a property in the instance's log that names the versions of the dataset's
+tables."""
 
 from __future__ import annotations
 
@@ -14,14 +15,14 @@ from deployer.state.model.catalog_savepoints import catalog_savepoints, log_of_d
 from deployer.state.model.declared_properties import DATASET_NAME, RECORDINGS
 from deployer.state.model.entities import JSON, InstanceState
 
-FOLDER = "_catalog"  #: below the instance's root, with a folder for each dataset
+FOLDER = "_catalog"  #: the folder below the instance's root that has a folder for each dataset
 
 Kind = Literal["dataset", "blueprints"]
 
 
 @dataclass(frozen=True, slots=True)
 class RowVersion:
-    """A version of one of a dataset's tables, and how many rows it has; version 0: none yet."""
+    """A version of one of a dataset's tables, and its number of rows. Version 0 means that no version exists yet."""
 
     version: int = 0
     rows: int = 0
@@ -33,8 +34,11 @@ class RowVersion:
 
 @dataclass(frozen=True, slots=True)
 class SearchIndex:
-    """A search index of a component. `config` is what clients are shown of it; `dimension` is that of vectors, 0 for
-    texts; `settings` are those that it is built with."""
+    """A search index of a component.
+
+    `config` is the index's description for clients. `dimension` is the length of its vectors, and 0 for texts.
+    `settings` are the settings that the index is built with.
+    """
 
     index_id: str
     entity: str
@@ -56,10 +60,10 @@ class SearchIndex:
 class DatasetRecord:
     """A dataset. Ids have 32 hex digits; times are milliseconds since 1970.
 
-    `blueprints` is the id of its dataset of blueprints, and empty for one of those. `sources` is how many files were
-    registered: each has a number below that. `declared` is what specs say of it (`deployer.catalog.datasets.declared`).
-    `restored` is the version of the instance's log that restored it to a savepoint, 0 where none did: its rows need
-    not continue those from before it.
+    `blueprints` is the id of its dataset of blueprints, and empty for a dataset of blueprints. `sources` is the number
+    of registered files: each file has a number below it. `declared` is the declaration of its spec (see
+    `deployer.catalog.datasets.declared`). `restored` is the version of the instance's log that last restored the
+    dataset to a savepoint, or 0: the rows of earlier versions may differ from its rows.
     """
 
     dataset_id: str
@@ -79,12 +83,12 @@ class DatasetRecord:
 
     @property
     def key(self) -> str:
-        """The name of its property."""
+        """The name of the dataset's property in the instance's log."""
         return RECORDINGS + self.dataset_id
 
     @property
     def log(self) -> str:
-        """The name of the log that has the runs of its maintenance."""
+        """The name of the log that has the runs of the dataset's maintenance."""
         return log_of_dataset(self.dataset_id, self.created_at)
 
     def as_json(self) -> JSON:
@@ -97,14 +101,14 @@ def folder_of(root: str, dataset_id: str) -> str:
 
 
 def records_of(instance: InstanceState) -> Iterator[DatasetRecord]:
-    """Yields all datasets. Raises Corrupt for what no catalog wrote."""
+    """Yields the records of all datasets. Raises Corrupt for an invalid record."""
     for name, value in instance.properties.items():
         if name.startswith(RECORDINGS):
             yield _of(value)
 
 
 def saved_records(instance: InstanceState) -> Iterator[DatasetRecord]:
-    """Yields the datasets as savepoints have them. Raises Corrupt for what no catalog wrote."""
+    """Yields the records of datasets in all savepoints. Raises Corrupt for an invalid record."""
     for savepoint in catalog_savepoints(instance).values():
         for name, value in savepoint.records.items():
             if name.startswith(RECORDINGS):
@@ -112,13 +116,14 @@ def saved_records(instance: InstanceState) -> Iterator[DatasetRecord]:
 
 
 def record_of(instance: InstanceState, dataset_id: str) -> DatasetRecord | None:
-    """Returns the dataset of that id; None where there is none. Raises Corrupt for what no catalog wrote."""
+    """Returns the record of the dataset with that id; None where no dataset has it. Raises Corrupt for an invalid
+    record."""
     value = instance.properties.get(RECORDINGS + dataset_id)
     return None if value is None else _of(value)
 
 
 def id_of_name(instance: InstanceState, name: str) -> str | None:
-    """Returns the id of the dataset of that name; None where there is none."""
+    """Returns the id of the dataset with that name; None where no dataset has it."""
     found = instance.properties.get(DATASET_NAME + name)
     return found if isinstance(found, str) else None
 

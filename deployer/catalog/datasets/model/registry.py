@@ -1,4 +1,4 @@
-"""The datasets of an instance: created, renamed, changed and deleted by commits to the instance's log."""
+"""Creates, renames, changes and deletes the datasets of an instance by commits to the instance's log."""
 
 from __future__ import annotations
 
@@ -30,52 +30,54 @@ from deployer.state.model.entities import INSTANCE_LOG, JSON
 from deployer.state.model.names import has_control_characters
 from deployer.state.store import StateStore
 
-LONGEST_NAME = 512  #: characters
+LONGEST_NAME = 512  #: most characters of a dataset's name
 _ATTEMPTS = 20
 _LOG = re.compile(r"[0-9a-f]{32}-\d+")  #: the names of logs of datasets
 
 
 class AlreadyThere(Conflict):
-    """Something of that name, id or place exists already."""
+    """The error for a name, an id or a place that is already used."""
 
     kind = "AlreadyThere"
 
 
 @dataclass(frozen=True, slots=True)
 class Datasets:
-    """The datasets of the instance at `root`. Each call reads what is new in the log. Safe for threads."""
+    """The datasets of the instance at `root`. Each call reads the new entries of the log. Safe for threads."""
 
     store: StateStore
     root: str
     clock: Clock = Clock()
 
     def all(self) -> Iterator[DatasetRecord]:
-        """Yields the datasets, and those of their blueprints."""
+        """Yields all datasets, including the datasets of blueprints."""
         return records_of(self.store.instance())
 
     def saved(self) -> Iterator[DatasetRecord]:
-        """Yields the datasets as savepoints have them: their tables and indexes are not removed."""
+        """Yields the records of datasets in savepoints. The tables and indexes that these name must not be removed."""
         return saved_records(self.store.instance())
 
     def lost_logs(self) -> list[str]:
-        """Returns the logs of datasets that are neither there nor in a savepoint."""
+        """Returns the logs of datasets that no longer exist and are in no savepoint."""
         logs = [each for each in self.store.logs() if _LOG.fullmatch(each)]
-        known = logs_of_datasets(self.store.instance())  # read after the logs, so that none is too new for it
+        known = logs_of_datasets(
+            self.store.instance()
+        )  # read after the list of logs, so that it has all of their datasets
         return [each for each in logs if each not in known]
 
     def find(self, dataset_id: str) -> DatasetRecord | None:
-        """Returns the dataset of that id (32 hex digits); None where there is none."""
+        """Returns the dataset with that id (32 hex digits); None where no dataset has it."""
         return record_of(self.store.instance(), dataset_id)
 
     def by_id(self, dataset_id: str) -> DatasetRecord:
-        """Returns the dataset of that id (32 hex digits). Raises NotFound."""
+        """Returns the dataset with that id (32 hex digits). Raises NotFound for an unknown id."""
         found = self.find(dataset_id)
         if found is None:
             raise NotFound(f"Entry id '{dataset_id}' not found", remedy="list the entries: one may have been deleted")
         return found
 
     def by_name(self, name: str) -> DatasetRecord:
-        """Returns the dataset of that name. Raises NotFound."""
+        """Returns the dataset with that name. Raises NotFound for an unknown name."""
         found = id_of_name(self.store.instance(), name)
         if found is None:
             near = nearest(name, [each.name for each in self.all()])
@@ -84,8 +86,8 @@ class Datasets:
         return self.by_id(found)
 
     def create(self, name: str, dataset_id: str | None = None) -> DatasetRecord:
-        """Creates a dataset with one for its blueprints. Raises AlreadyThere for a name or id of another entry,
-        InvalidInput for what cannot be a name or an id."""
+        """Creates a dataset, and a second one for its blueprints. Raises AlreadyThere for the name or id of another
+        entry, and InvalidInput for an invalid name or id."""
         _require_name(name)
         own_id, blueprints_id = dataset_id or self._new_id(), self._new_id()
         if own_id == "0" * 32:
@@ -106,8 +108,8 @@ class Datasets:
         return dataset
 
     def rename(self, dataset_id: str, name: str) -> DatasetRecord:
-        """Gives a dataset another name. Raises NotFound; AlreadyThere for the name of another entry; Refused for a
-        dataset of blueprints."""
+        """Renames a dataset. Raises NotFound for an unknown id, AlreadyThere for the name of another entry, Refused for
+        a dataset of blueprints, and Conflict where other writers keep changing the dataset."""
         _require_name(name)
         for _ in LOST_RACE.attempts(_ATTEMPTS):
             before = self._own(dataset_id)
@@ -122,15 +124,16 @@ class Datasets:
         raise _busy(dataset_id)
 
     def set_default_blueprint(self, dataset_id: str, segment: str | None) -> DatasetRecord:
-        """Names the blueprint that viewers show a dataset with. Raises NotFound."""
+        """Sets the blueprint with which viewers show a dataset; None unsets it. Raises NotFound for an unknown id."""
         return self.update(
             dataset_id, lambda before: replace(before, default_blueprint=segment, updated_at=self.clock.now())
         )
 
     def update(self, dataset_id: str, change: Callable[[DatasetRecord], DatasetRecord]) -> DatasetRecord:
-        """Commits a change of a dataset's record, computed again where others changed it first; returns the record.
+        """Commits a change of a dataset's record and returns the new record. `change` computes the new record, again
+        for each attempt that lost a race.
 
-        Raises NotFound; Conflict where others keep changing it.
+        Raises NotFound for an unknown id, and Conflict where other writers keep changing the dataset.
         """
         for _ in LOST_RACE.attempts(_ATTEMPTS):
             before = self.by_id(dataset_id)
@@ -140,9 +143,11 @@ class Datasets:
         raise _busy(dataset_id)
 
     def delete(self, dataset_id: str) -> None:
-        """Deletes a dataset and that of its blueprints. Recordings stay where they are, and so do tables that a
-        savepoint names. Raises NotFound; Refused for a
-        dataset of blueprints."""
+        """Deletes a dataset and its dataset of blueprints. Recordings stay, and so do tables that a savepoint names.
+
+        Raises NotFound for an unknown id, Refused for a dataset of blueprints, and Conflict where other writers keep
+        changing the dataset.
+        """
         for _ in LOST_RACE.attempts(_ATTEMPTS):
             before = self._own(dataset_id)
             blueprints = self.find(before.blueprints)
@@ -160,7 +165,8 @@ class Datasets:
         raise _busy(dataset_id)
 
     def is_replaced(self, before: DatasetRecord, after: DatasetRecord) -> bool:
-        """Commits `after` in place of `before`; false where the dataset was changed meanwhile, and nothing was."""
+        """Commits `after` in place of `before`; returns False, and changes nothing, where the dataset was changed
+        meanwhile."""
         return self._is_committed(before, {after.key: after.as_json()})
 
     def _is_committed(
@@ -189,7 +195,7 @@ class Datasets:
 
     @staticmethod
     def _changes(record: DatasetRecord) -> dict[str, JSON]:
-        """Returns the properties of a dataset."""
+        """Returns the properties of the instance that a dataset has: its record, and its id under its name."""
         return {record.key: record.as_json(), DATASET_NAME + record.name: record.dataset_id}
 
     def _new_id(self) -> str:

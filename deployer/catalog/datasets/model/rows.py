@@ -1,4 +1,4 @@
-"""The rows of a dataset's tables: one for each layer, chunk and task (described in docs/catalog.md)."""
+"""The rows of a dataset's tables: one for each layer, chunk and task. docs/catalog.md describes them."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from deployer.catalog.datasets.model.properties import packed_properties
 from deployer.catalog.recordings.recording import Recording
 from deployer.catalog.recordings.row_range import RowRange, joined_ranges
 
-#: `source` numbers the files of a dataset in the order in which they were registered. `schema` (IPC) is given where the
-#: layer is the first of the dataset with these columns. `properties` (IPC) has a row for this layer and for each of
-#: those that follow it in its call, and is given for the first of a call.
+#: The columns of the table of layers. `source` numbers the files of a dataset in the order of their registration. Only
+#: the dataset's first layer with certain columns has the `schema` (IPC). Only the first layer of a registration call
+#: has `properties` (IPC), with one row for each layer of the call.
 LAYERS = pa.schema(
     [
         pa.field("source", pa.int64(), nullable=False),
         pa.field("segment", pa.utf8(), nullable=False),
         pa.field("layer", pa.utf8(), nullable=False),
         pa.field("url", pa.utf8(), nullable=False),
-        pa.field("size", pa.int64(), nullable=False),  # of the file, as is its tag
+        pa.field("size", pa.int64(), nullable=False),  # bytes of the file; `tag` is the file's too
         pa.field("tag", pa.utf8(), nullable=False),
         pa.field("registered_at", pa.int64(), nullable=False),  # ns since 1970
         pa.field("chunks", pa.int64(), nullable=False),
-        pa.field("bytes", pa.int64(), nullable=False),  # of its chunks, uncompressed
+        pa.field("bytes", pa.int64(), nullable=False),  # of the layer's chunks, uncompressed
         pa.field("schema_sha256", pa.binary(32), nullable=False),
-        pa.field("schema_number", pa.int64(), nullable=False),  # the source whose row has the schema
+        pa.field("schema_number", pa.int64(), nullable=False),  # the `source` of the row that has the schema
         pa.field("schema", pa.large_binary()),
         pa.field("properties", pa.large_binary()),
     ]
@@ -37,7 +37,8 @@ LAYERS = pa.schema(
 RANGE = pa.struct([pa.field("timeline", pa.utf8()), pa.field("first", pa.int64()), pa.field("last", pa.int64())])
 LAST = pa.struct([pa.field("timeline", pa.utf8()), pa.field("component", pa.utf8()), pa.field("last", pa.int64())])
 
-#: `last` has, for each timeline and component, the last time at which the chunk has a value of it.
+#: The columns of the table of chunks. `last` has, for each timeline and component, the last time at which the chunk has
+#: a value of the component.
 CHUNKS = pa.schema(
     [
         pa.field("source", pa.int64(), nullable=False),
@@ -57,7 +58,7 @@ TASKS = pa.schema(
         pa.field("task", pa.utf8(), nullable=False),
         pa.field("url", pa.utf8(), nullable=False),
         pa.field("layer", pa.utf8(), nullable=False),
-        pa.field("segment", pa.utf8(), nullable=False),  # empty where it failed
+        pa.field("segment", pa.utf8(), nullable=False),  # empty where the registration failed
         pa.field("error", pa.utf8()),
         pa.field("at", pa.int64(), nullable=False),  # ns since 1970
     ]
@@ -72,14 +73,14 @@ _MANIFEST = {
     "length": "chunk_byte_size",
     "bytes": "chunk_byte_size_uncompressed",
 }
-Labels = Mapping[str, Mapping[str, str]]  #: by the name of a field of an item, and then by key
+Labels = Mapping[str, Mapping[str, str]]  #: texts by the name of an item's field, and then by key
 
-_CELLS = 1 << 22  #: of a table of chunks by timelines and components that is held at a time
+_CELLS = 1 << 22  #: most cells (chunks times timelines and components) that are in memory at a time
 
 
 @dataclass(frozen=True, slots=True)
 class NewLayer:
-    """A recording that is to be a layer. `size` and `tag` are those of its file; `properties` has one row."""
+    """A recording to be added as a layer. `size` (bytes) and `tag` are those of its file; `properties` has one row."""
 
     layer: str
     url: str
@@ -107,8 +108,8 @@ class Task:
 def layer_rows(
     layers: Sequence[NewLayer], first_source: int, at: int, known: Mapping[bytes, int] | None = None
 ) -> pa.Table:
-    """Returns the rows of layers whose sources are numbered from `first_source` on. `known` are the sources of schemas
-    (IPC) that the dataset has."""
+    """Returns the rows of layers; their sources are numbered from `first_source` on. `at` is the time of registration,
+    in ns since 1970. `known` has the sources of the dataset's schemas, by the schema's IPC bytes."""
     if not layers:
         return LAYERS.empty_table()
     numbers = dict(known or {})
@@ -141,7 +142,8 @@ def task_rows(tasks: Sequence[Task], at: int) -> pa.Table:
 
 
 def chunk_rows(layers: Sequence[NewLayer], first_source: int) -> pa.Table:
-    """Returns the rows of all chunks, in the order of their sources."""
+    """Returns the rows of the layers' chunks, in the order of the layers, whose sources are numbered from
+    `first_source` on."""
     found, manifests = list[pa.Table](), list[pa.RecordBatch]()
     sources = np.repeat(np.arange(first_source, first_source + len(layers)), [each.recording.chunks for each in layers])
     written = 0
@@ -158,7 +160,8 @@ def chunk_rows(layers: Sequence[NewLayer], first_source: int) -> pa.Table:
 
 
 def _chunks(manifests: Sequence[pa.RecordBatch], sources: npt.NDArray[np.int64]) -> pa.Table:
-    """Returns the rows of manifests with the same columns."""
+    """Returns the rows of the chunks in manifests that have the same columns; `sources` has the source of each
+    chunk."""
     table = pa.Table.from_batches(manifests).combine_chunks()
     columns = {name: table[column].cast(CHUNKS.field(name).type) for name, column in _MANIFEST.items()}
     ranges, last = _timelines(table.schema), _components(table.schema)
@@ -174,7 +177,7 @@ def _chunks(manifests: Sequence[pa.RecordBatch], sources: npt.NDArray[np.int64])
 
 
 def _timelines(schema: pa.Schema) -> dict[str, str]:
-    """Returns the timelines of a manifest, by name."""
+    """Returns the names of a manifest's timelines, as a mapping of each name to itself."""
     found = dict[str, str]()
     for field in schema:
         name = field.name.removesuffix(":start")
@@ -184,7 +187,7 @@ def _timelines(schema: pa.Schema) -> dict[str, str]:
 
 
 def _components(schema: pa.Schema) -> dict[str, tuple[str, str]]:
-    """Returns the timeline and component of each column of a manifest that has the last times of components."""
+    """Returns the timeline and the component of each manifest column with the last times of a component."""
     found = dict[str, tuple[str, str]]()
     for field in schema:
         metadata = field.metadata or {}
@@ -194,9 +197,9 @@ def _components(schema: pa.Schema) -> dict[str, tuple[str, str]]:
 
 
 def _lists(table: pa.Table, item: pa.StructType, labels: Labels, values: Labels) -> pa.ChunkedArray:
-    """Returns a list for each chunk with an item for each label that it has values of.
+    """Returns a list for each chunk, with an item for each label of which the chunk has values.
 
-    `labels` are texts of the item by key, and `values` the columns that its numbers are in, by key.
+    `labels` has the item's texts, and `values` the names of the columns with its numbers; both by field and key.
     """
     keys = list(next(iter(labels.values())))
     step = max(1, _CELLS // max(1, len(keys)))
@@ -232,7 +235,7 @@ def _list(
 
 
 def schemas_in(layers: pa.Table) -> dict[bytes, int]:
-    """Returns the schemas (IPC) that rows of layers hold, and the numbers of their sources."""
+    """Returns the sources of the rows of layers that have a schema, by the schema's IPC bytes."""
     holding = layers.filter(layers["schema"].is_valid())
     return dict(zip(holding["schema"].to_pylist(), holding["source"].to_pylist(), strict=True))
 

@@ -1,4 +1,4 @@
-"""The columns of a dataset: those of all its layers, by name."""
+"""The columns of a dataset: the union of the columns of its layers, by name."""
 
 from __future__ import annotations
 
@@ -16,19 +16,16 @@ _ZERO = ord("0")
 
 
 class Columns:
-    """Columns that layers have in common: each name has one type.
-
-    Not safe for threads.
-    """
+    """The union of the columns of several schemas, in which each name has one type. Not safe for threads."""
 
     def __init__(self, schemas: Iterable[pa.Schema] = ()) -> None:
         self._fields = dict[str, pa.Field]()
-        self._known = dict[int, pa.Schema]()  # by identity: to hash or compare a schema takes longer than all else
+        self._known = dict[int, pa.Schema]()  # by `id`: hashing or comparing schemas would take most of the time
         for each in schemas:
             self.add(each)
 
     def fault(self, schema: pa.Schema) -> str | None:
-        """Returns the column of a schema that has another type here, in a sentence; None where there is none."""
+        """Returns a sentence that names a column of `schema` with another type than here; None where all types fit."""
         for field in schema:
             known = self._fields.get(field.name)
             if known is not None and known.type != field.type:
@@ -36,7 +33,8 @@ class Columns:
         return None
 
     def add(self, schema: pa.Schema) -> None:
-        """Adds the columns of a schema. Raises InvalidInput for a type that is not the dataset's, and adds nothing."""
+        """Adds the columns of a schema. Raises InvalidInput, and adds nothing, where a column has another type than in
+        the dataset."""
         if id(schema) in self._known:
             return
         if fault := self.fault(schema):
@@ -48,7 +46,8 @@ class Columns:
         self._known[id(schema)] = schema
 
     def schema(self) -> pa.Schema:
-        """Returns all columns: the row id, timelines, then components by entity, archetype and name."""
+        """Returns all columns in this order: the row id, the timelines, and the components, sorted by entity, archetype
+        and name."""
         return pa.schema(sorted(self._fields.values(), key=_place))
 
 
@@ -66,14 +65,17 @@ def _place(field: pa.Field) -> tuple[int, tuple[Any, ...], str, str]:
 
 
 def entity_order(path: str) -> tuple[Any, ...]:
-    """Returns a key by which entity paths have Rerun's order: by their parts, numbers in them by value and letters
-    whatever their case, and paths that begin with `__` last."""
+    """Returns a sort key that gives entity paths Rerun's order.
+
+    Paths are compared part by part: numbers in them by value, and letters without their case. Paths that begin with
+    `__` come last.
+    """
     parts = [_ESCAPE.sub(r"\1", each) for each in _SLASH.split(path.strip("/"))]
     return parts[0].startswith("__"), tuple((_natural(each), each) for each in parts)
 
 
 def _natural(part: str) -> tuple[tuple[int, int], ...]:
-    """Returns the characters of a part as numbers; those of a number are one."""
+    """Returns a pair of numbers for each character of a part; the digits of a number become one pair."""
     return tuple(
         (_ZERO, int(each)) if each.isascii() and each.isdecimal() else (ord(each[0].lower()[:1]), 0)
         for each in _RUN.findall(part)

@@ -1,4 +1,4 @@
-"""The chunks of a dataset as arrays, and those of them that a query needs."""
+"""The chunks of a dataset as arrays, and the selection of the chunks that a query needs."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-Places = npt.NDArray[np.int64]  #: of chunks, ascending
+Places = npt.NDArray[np.int64]  #: positions of chunks, ascending
 Numbers = npt.NDArray[np.int64]
 
-#: A component that hides values of its entity and of those below it, so that the last one does not stand for all.
+#: A component that hides earlier values of its entity and of the entities below it. Several of its values can be in
+#: effect, so that a query needs all chunks that have one.
 CLEAR = "Clear:is_recursive"
 
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """The data of chunks about one timeline, in the order of the chunks: `place` is the chunk's."""
+    """The data of chunks about one timeline, in the order of the chunks. `place` has the positions of the chunks."""
 
     place: Places
     first: Numbers
     last: Numbers
-    component: Numbers  #: of `last` alone: its code
+    component: Numbers  #: the code of the component, only for entries of the column `last`
 
 
 class ChunkIndex:
-    """The chunks in the order of their sources. Safe for threads."""
+    """The chunks of a dataset, in the order of their sources. Safe for threads."""
 
     def __init__(self, rows: pa.Table) -> None:
         rows = rows.combine_chunks()
@@ -44,24 +45,24 @@ class ChunkIndex:
         self._ranges, self._last = (_array(rows[name]) for name in ("ranges", "last"))
 
     def of_sources(self, sources: Numbers) -> Places:
-        """Returns the chunks of some sources."""
+        """Returns the positions of the chunks of some sources."""
         starts = np.searchsorted(self.sources, sources, "left")
         ends = np.searchsorted(self.sources, sources, "right")
         found = [np.arange(start, end) for start, end in zip(starts, ends, strict=True)]
         return np.sort(np.concatenate(found)) if found else np.zeros(0, np.int64)
 
     def of_entities(self, places: Places, names: list[str]) -> Places:
-        """Returns those of the chunks that are of one of these entities."""
+        """Returns the positions, of `places`, of the chunks of the named entities."""
         wanted = set(names)
         codes = [code for code, name in enumerate(self.entity_names.to_pylist()) if name in wanted]
         return places[np.isin(self.entities[places], codes)]
 
     def needed(self, places: Places, segments: Numbers, timeline: str, first: int, last: int) -> Places:
-        """Returns those of the chunks that a query of `timeline` between two times needs, both included.
+        """Returns the positions, of `places`, of the chunks that a query of `timeline` from `first` to `last` needs.
 
-        These are static chunks; chunks that meet the range; and for each segment, entity and component those with the
-        last value before the range, which a latest-at query at its start needs. `segments` are numbers of the segments
-        of `places`.
+        Both times are included. The query needs static chunks and chunks that overlap the range. A latest-at query at
+        the start of the range also needs, for each segment, entity and component, the chunks with the last value before
+        the range. `segments` has the segment number of each chunk of `places`.
         """
         keep = self.static[places]
         ranges = self._of_timeline(self._ranges_of, timeline, places)
@@ -71,7 +72,7 @@ class ChunkIndex:
         place, component, at = ends.place[before], ends.component[before], ends.last[before]
         keep[_last_of_each(place, (segments[place], self.entities[places][place], component), at)] = True
         keep[place[component == self._clear]] = True
-        # A chunk that lies before the range and does not say which components it has values of is kept.
+        # A chunk before the range is kept if its manifest does not list the last times of its components.
         bounded = np.zeros(len(places), bool)
         bounded[ends.place] = True
         early = ranges.place[ranges.first < first]
@@ -79,7 +80,7 @@ class ChunkIndex:
         return places[keep]
 
     def _of_timeline(self, entries: dict[str, Entries], timeline: str, places: Places) -> Entries:
-        """Returns the entries of some chunks; their places are those in `places`."""
+        """Returns the entries of the chunks at `places`; the `place` of a result is an index into `places`."""
         found = entries.get(timeline)
         if found is None or not len(places):
             none = np.zeros(0, np.int64)
@@ -117,7 +118,7 @@ class ChunkIndex:
 
 
 def _by_timeline(lists: pa.ListArray, first: Numbers | None, component: Numbers | None) -> dict[str, Entries]:
-    """Returns the items of lists of chunks by their timeline."""
+    """Returns the items of the chunks' lists, grouped by timeline."""
     codes = _child(lists, "timeline").dictionary_encode()
     last = _numbers(_child(lists, "last"))
     place = np.repeat(np.arange(len(lists)), np.diff(lists.offsets.to_numpy()))
@@ -132,7 +133,7 @@ def _by_timeline(lists: pa.ListArray, first: Numbers | None, component: Numbers 
 
 
 def _last_of_each(place: Places, keys: tuple[Numbers, ...], at: Numbers) -> Places:
-    """Returns the places with the greatest time of each key; all of them where several have it."""
+    """Returns, for each key, all places with the greatest time of the key. `at` has the times."""
     if not len(place):
         return place
     order = np.lexsort((at, *keys))

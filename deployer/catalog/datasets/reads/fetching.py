@@ -1,4 +1,4 @@
-"""The bytes of chunks, as they are stored in recordings, which must be as they were when they were registered."""
+"""Reads the stored bytes of chunks from recordings. A recording must not have changed since its registration."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from deployer.catalog.recordings.source import ByteSource, ChangedObject, open_k
 from deployer.errors import DeployerError, InvalidInput, NotFound
 from deployer.platform.storage.objects import Missing
 
-AT_ONCE = 8 << 20  #: bytes of an object that are read at once, unless one chunk is larger
-_OF_FILE = 1 << 20  #: the same of a file: what is sent before it leaves the processor's cache
-_SOURCE = itemgetter(0, 1)  #: of a key
-_GAP = 64 << 10  #: bytes between two chunks that are read with them rather than apart
+AT_ONCE = 8 << 20  #: most bytes of one read of an object in S3, unless one chunk is larger
+_OF_FILE = 1 << 20  #: most bytes of one read of a file: they are sent while they are still in the processor's cache
+_SOURCE = itemgetter(0, 1)  #: returns the dataset and the source of a chunk's key
+_GAP = 64 << 10  #: most bytes between two chunks that are read together
 
 
 class ChangedSource(DeployerError):
-    """A recording was changed, moved or removed after it was registered."""
+    """The error for a recording that was changed, moved or removed after its registration."""
 
     kind = "ChangedSource"
 
 
 def chunks(datasets: Datasets, indexes: Indexes, keys: Sequence[ChunkKey]) -> Iterator[list[memoryview]]:
-    """Yields the stored messages (ArrowMsg) of chunks, some at a time, in the order of the keys.
+    """Yields lists of the stored messages (ArrowMsg) of chunks, in the order of the keys.
 
-    Raises NotFound for a dataset or source that does not exist; InvalidInput for bytes that are not in a file;
-    ChangedSource, which names the file.
+    Raises NotFound for a dataset or source that does not exist, InvalidInput for a range of bytes outside of its file,
+    and ChangedSource, which names the file, for a recording that changed.
     """
     opened = dict[str, DatasetIndex]()
     for (dataset_id, source), found in groupby(keys, _SOURCE):
@@ -47,7 +47,7 @@ def chunks(datasets: Datasets, indexes: Indexes, keys: Sequence[ChunkKey]) -> It
 
 
 def chunks_of_source(index: DatasetIndex, source: int, keys: Sequence[ChunkKey]) -> Iterator[list[memoryview]]:
-    """Yields the stored messages of chunks of one source, some at a time (see `chunks`)."""
+    """Yields lists of the stored messages of chunks of one source. Raises as `chunks` does."""
     layer = int(index.source_of_layer.searchsorted(source))
     if layer >= len(index.source_of_layer) or index.source_of_layer[layer] != source:
         raise NotFound(
@@ -76,9 +76,10 @@ def chunks_of_source(index: DatasetIndex, source: int, keys: Sequence[ChunkKey])
 
 
 def require_unchanged(index: DatasetIndex, sources: Numbers) -> None:
-    """Raises ChangedSource, which names the file, unless all sources are as they were registered.
+    """Raises ChangedSource, which names the file, where the file of a source changed after its registration.
 
-    A query asks for this before chunks are fetched: the client shows the rows of other files where a fetch fails.
+    A query calls this before chunks are fetched: if only a fetch failed, the client would show the rows of the other
+    files.
     """
     rows = index.layers.take(pa.array(np.searchsorted(index.source_of_layer, sources)))
     listed = list(zip(*(rows[name].to_pylist() for name in ("url", "size", "tag")), strict=True))
@@ -90,7 +91,7 @@ def require_unchanged(index: DatasetIndex, sources: Numbers) -> None:
 
 def _require_file(url: str, size: int, tag: str) -> None:
     try:
-        found = os.stat(unquote(urlsplit(url).path))  # noqa: PTH116 (asked for thousands of files in one query)
+        found = os.stat(unquote(urlsplit(url).path))  # noqa: PTH116 (faster than Path, for thousands of files in one query)
     except OSError:
         raise _changed(url, "is gone") from None
     if (found.st_size, str(found.st_mtime_ns)) != (size, tag):
@@ -104,8 +105,8 @@ def _changed(url: str, what: str) -> ChangedSource:
 
 
 def _runs(keys: Sequence[ChunkKey], most: int) -> Iterator[list[ChunkKey]]:
-    """Yields chunks that are read at once: they follow each other in the file, and have at most this many bytes, unless
-    it is one."""
+    """Yields groups of chunks that one read covers: they follow each other in the file and span at most `most` bytes.
+    A larger chunk is a group of its own."""
     run, start, end = list[ChunkKey](), 0, 0
     for each in keys:
         if run and not (end <= each.offset <= end + _GAP and each.offset + each.length - start <= most):

@@ -1,4 +1,4 @@
-"""The content of a dataset, in memory: its layers, columns and chunks at one version, read from its tables."""
+"""The content of a dataset in memory: its layers, columns and chunks at one version, read from its tables."""
 
 from __future__ import annotations
 
@@ -20,28 +20,29 @@ from deployer.catalog.datasets.model.schemas import Columns
 from deployer.catalog.datasets.reads.chunk_index import ChunkIndex
 from deployer.datasets.files.named_rows import read_rows
 
-PIECES = 64  #: of rows in memory, above which they are joined
-KEPT = 64  #: datasets that are kept in memory
+PIECES = 64  #: most Arrow chunks of rows in memory; more are combined into one
+KEPT = 64  #: most datasets in memory
 
 
 @dataclass
 class DatasetIndex:
-    """A dataset at the versions that its record names. Safe for threads: what is computed twice is the same.
+    """A dataset at the versions that its record names.
 
-    `rows` are the rows of all layers, those that others replaced included.
+    `rows` are the rows of all layers, including replaced layers. Safe for threads: two threads may compute a value
+    twice, with the same result.
     """
 
     record: DatasetRecord
     root: str
     rows: pa.Table
-    chunk_rows: pa.Table | None = None  #: as far as they were read
-    known_properties: pa.Table | None = None  #: of the first rows, as far as they were unpacked
+    chunk_rows: pa.Table | None = None  #: the rows of chunks that have been read: the first ones, or all
+    known_properties: pa.Table | None = None  #: the properties of the first rows, as far as they were decoded
     _lock: RLock = field(default_factory=RLock)
     _made: dict[str, pa.Table] = field(default_factory=dict)
 
     @cached_property
     def live(self) -> npt.NDArray[np.int64]:
-        """The places of the rows that no later one replaced, in the order of their sources."""
+        """The positions of the rows that no later row replaced, in the order of their sources."""
         segments, layers = (
             self.rows[name].combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
             for name in ("segment", "layer")
@@ -52,7 +53,7 @@ class DatasetIndex:
 
     @cached_property
     def layers(self) -> pa.Table:
-        """The layers, in the order in which they were registered."""
+        """The layers that were not replaced, in the order of their registration."""
         return self.rows.drop_columns(["schema", "properties"]).take(pa.array(self.live)).combine_chunks()
 
     def keys_of(self, segments: Iterable[str]) -> frozenset[tuple[str, str]]:
@@ -61,7 +62,7 @@ class DatasetIndex:
         return frozenset(zip(found["segment"].to_pylist(), found["layer"].to_pylist(), strict=True))
 
     def remembered(self, name: str, make: Callable[[], pa.Table]) -> pa.Table:
-        """Returns a table that is made of this once."""
+        """Returns the table `name`; the first call makes it with `make`, and later calls return the same table."""
         with self._lock:
             if name not in self._made:
                 self._made[name] = make()
@@ -69,12 +70,12 @@ class DatasetIndex:
 
     @cached_property
     def schema_numbers(self) -> dict[bytes, int]:
-        """The schemas (IPC) of all rows, and the sources whose rows hold them."""
+        """The sources of the rows that have a schema, by the schema's IPC bytes."""
         return schemas_in(self.rows)
 
     @cached_property
     def columns(self) -> Columns:
-        """The columns of all layers. Not to be changed."""
+        """The columns of all layers. Callers must not change them."""
         known = {number: data for data, number in self.schema_numbers.items()}
         used = pc.unique(self.layers["schema_number"]).to_pylist()
         return Columns(schema_of(known[number]) for number in used)
@@ -85,7 +86,7 @@ class DatasetIndex:
 
     @cached_property
     def all_properties(self) -> pa.Table:
-        """A row for each of `rows` with its properties, and a column `_`."""
+        """The properties of each of `rows`, one row each, and the column `_`."""
         have = 0 if self.known_properties is None else self.known_properties.num_rows
         packed = self.rows["properties"].slice(have).drop_null().to_pylist()
         known = [] if self.known_properties is None else [self.known_properties]
@@ -93,13 +94,13 @@ class DatasetIndex:
 
     @property
     def unpacked(self) -> pa.Table | None:
-        """The properties of the first rows, as far as they were unpacked."""
+        """The properties of the first rows, as far as they were decoded; None where none were."""
         found: pa.Table | None = self.__dict__.get("all_properties", self.known_properties)
         return found
 
     @cached_property
     def properties(self) -> pa.Table:
-        """A row for each of `layers` with its properties, and their columns."""
+        """The properties of each of `layers`, one row each."""
         found = self.all_properties
         return found.take(pa.array(self.live)).drop_columns(["_"]) if found.num_columns > 1 else found.select([])
 
@@ -117,7 +118,7 @@ class DatasetIndex:
 
     @cached_property
     def segment_codes(self) -> tuple[npt.NDArray[np.int64], pa.Array]:
-        """The number of each layer's segment, and the segments in the order in which they came."""
+        """The number of each layer's segment, and the segments in the order of their first registration."""
         codes = self.layers["segment"].combine_chunks().dictionary_encode()
         return codes.indices.to_numpy().astype(np.int64), codes.dictionary
 
@@ -147,7 +148,8 @@ class DatasetIndex:
 
 
 class Indexes:
-    """The newest of what datasets hold, for the instance at `root`. Only what came since is read. Safe for threads."""
+    """A cache of the newest content of datasets, for the instance at `root`. A newer version reads only the new rows.
+    Safe for threads."""
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -155,11 +157,11 @@ class Indexes:
         self._lock = Lock()
 
     def of(self, record: DatasetRecord) -> DatasetIndex:
-        """Returns what the dataset holds at the versions of the record."""
+        """Returns the content of the dataset at the versions of its record."""
         with self._lock:
             kept = self._kept.get(record.dataset_id)
         if kept is not None and (kept.record.created_at, kept.record.restored) != (record.created_at, record.restored):
-            kept = None  # a dataset that was deleted had the same id, or it was restored
+            kept = None  # the dataset was restored, or it has the id of a deleted dataset
         if kept is not None and (kept.record.layers, kept.record.chunks) == (record.layers, record.chunks):
             return kept
         found = self._read(record, kept)
@@ -167,9 +169,10 @@ class Indexes:
         return found
 
     def grown(self, index: DatasetIndex, record: DatasetRecord, layers: pa.Table, chunks: pa.Table) -> None:
-        """Notes what the dataset holds at the versions of `record`: what it held before, and these rows."""
+        """Caches the content of the dataset at the versions of `record`: the content of `index` and the given new
+        rows."""
         known = CHUNKS.empty_table() if index.chunk_rows is None else index.chunk_rows
-        if known.num_rows == index.record.chunks.rows:  # else only the first rows were read
+        if known.num_rows == index.record.chunks.rows:  # otherwise only the first rows were read
             known = _joined(known, chunks)
         self._keep(DatasetIndex(record, self._root, _joined(index.rows, layers), known, index.unpacked))
 
@@ -193,6 +196,6 @@ class Indexes:
 
 
 def _joined(rows: pa.Table, more: pa.Table) -> pa.Table:
-    """Returns all rows, in few pieces."""
+    """Returns the rows of both tables, in at most `PIECES` Arrow chunks."""
     found = pa.concat_tables([rows, more])
     return found.combine_chunks() if found["source"].num_chunks > PIECES else found

@@ -1,5 +1,5 @@
-"""The check whether objects in S3 are as they were registered. Many of one folder are listed, not asked for one by
-one."""
+"""Checks that objects in S3 have not changed since their registration. Many objects of one folder are listed instead of
+being requested one by one."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from urllib.parse import urlsplit
 from deployer.platform.storage.objects import ObjectInfo
 from deployer.platform.storage.s3_objects import S3Objects
 
-MANY = 16  #: objects of one folder from which it is listed
-_THREADS = 32  #: requests at a time
-_PAGE = 1000  #: objects that one request lists
+MANY = 16  #: least number of objects of one folder for which the folder is listed
+_THREADS = 32  #: requests at the same time
+_PAGE = 1000  #: most objects that one request lists
 
-Known = tuple[str, int, str]  #: the URL of an object, and the size and tag that it had when it was registered
+Known = tuple[str, int, str]  #: the URL of an object, and its size and tag at its registration
 
 
 def require_objects(known: Sequence[Known], failure: Callable[[str, str], Exception]) -> None:
     """Raises `failure(url, what)` for an object that is gone or was changed.
 
-    Of a folder with `MANY` of them or more, pages with up to 1,000 objects are listed, as many as they could fill and a
-    few for others between them. What these do not show is asked for.
+    A folder with `MANY` or more of the objects is listed in pages of up to 1,000 objects: as many pages as the objects
+    can fill, and a few more for other objects between them. The remaining objects are requested one by one.
     """
     folders = dict[str, dict[str, Known]]()
     for each in known:
@@ -33,8 +33,9 @@ def require_objects(known: Sequence[Known], failure: Callable[[str, str], Except
         seen: dict[str, ObjectInfo] = {}
         for found in pool.map(_listed, folders.items()):
             seen |= found
-        asked = [each for each in known if each[0] not in seen]
-        seen |= {each[0]: info for each, info in zip(asked, pool.map(_asked, asked), strict=True) if info is not None}
+        missing = [each for each in known if each[0] not in seen]
+        infos = zip(missing, pool.map(_requested, missing), strict=True)
+        seen |= {each[0]: info for each, info in infos if info is not None}
     for url, size, tag in known:
         info = seen.get(url)
         if info is None:
@@ -44,7 +45,7 @@ def require_objects(known: Sequence[Known], failure: Callable[[str, str], Except
 
 
 def _listed(folder: tuple[str, Mapping[str, Known]]) -> dict[str, ObjectInfo]:
-    """Returns what a listing shows of a folder's objects, by their URLs; the first is not listed."""
+    """Returns the listed objects of a folder, by URL. The listing begins after the folder's first object."""
     url, names = folder
     if len(names) < MANY:
         return {}
@@ -60,6 +61,6 @@ def _wanted(objects: S3Objects, names: Sequence[str]) -> Iterator[tuple[str, Obj
             return
 
 
-def _asked(known: Known) -> ObjectInfo | None:
+def _requested(known: Known) -> ObjectInfo | None:
     parsed = urlsplit(known[0])
     return S3Objects(f"s3://{parsed.netloc}").about(parsed.path.lstrip("/"))

@@ -1,4 +1,4 @@
-"""The chunks that a query of a dataset needs, and the keys by which they are fetched."""
+"""Finds the chunks that a query of a dataset needs, and makes the keys by which clients fetch them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from deployer.errors import InvalidInput, NotFound
 
 _CONTROL = {"rerun:kind": "control"}
 
-#: The columns of an answer.
+#: The columns of the answer to a query.
 ANSWER = pa.schema(
     [
         pa.field("chunk_id", pa.binary(16), nullable=False, metadata=_CONTROL),
@@ -28,13 +28,13 @@ ANSWER = pa.schema(
         pa.field("chunk_byte_len", pa.uint64(), nullable=False),
     ]
 )
-KEY = struct.Struct(">16sqqq")  #: of a chunk: the dataset's id, the source, and the range of bytes in it
+KEY = struct.Struct(">16sqqq")  #: a chunk's key: dataset id, source, and the offset and length of its bytes
 _KEYS = np.dtype([("dataset", "S16"), ("source", ">i8"), ("offset", ">i8"), ("length", ">i8")])
 
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """Times of a timeline from `first` to `last`, both included, with the last values before `first`."""
+    """The times of a timeline from `first` to `last`, both included, and the last values before `first`."""
 
     timeline: str
     first: int
@@ -43,9 +43,9 @@ class TimeRange:
 
 @dataclass(frozen=True, slots=True)
 class ChunkQuery:
-    """The request of a query: of all segments and entities where none is named; of all times without ranges.
+    """The request of a query. Empty `segments`, `entities` or `ranges` stand for all segments, entities or times.
 
-    `static_alone`: chunks without a timeline, and no others.
+    `static_alone` selects only static chunks, which have no timeline; `without_static` leaves them out.
     """
 
     segments: Sequence[str] = ()
@@ -56,7 +56,7 @@ class ChunkQuery:
 
 
 def answer(index: DatasetIndex, places: Places) -> pa.Table:
-    """Returns a row for each of these chunks."""
+    """Returns the answer to a query: a row of `ANSWER` for each of the chunks at `places`."""
     chunks = index.chunks
     layers = np.searchsorted(index.source_of_layer, chunks.sources[places])
     chosen = pa.array(places)
@@ -76,7 +76,7 @@ def answer(index: DatasetIndex, places: Places) -> pa.Table:
 
 
 def needed(index: DatasetIndex, query: ChunkQuery) -> Places:
-    """Returns the places of the chunks that the query needs. Raises NotFound for a segment that does not exist."""
+    """Returns the positions of the chunks that the query needs. Raises NotFound for a segment that does not exist."""
     chunks = index.chunks
     codes, _ = index.segment_codes
     if query.segments:
@@ -116,7 +116,7 @@ def _keys(index: DatasetIndex, chunks: ChunkIndex, places: Places) -> pa.Array:
 
 
 class ChunkKey(NamedTuple):
-    """The place of a chunk: a range of bytes in a source of a dataset."""
+    """The location of a chunk: a range of bytes in a source of a dataset."""
 
     dataset_id: str
     source: int
@@ -125,7 +125,7 @@ class ChunkKey(NamedTuple):
 
 
 def key_in(data: bytes) -> ChunkKey:
-    """Returns the key that an answer gave. Raises InvalidInput for another one."""
+    """Returns the decoded key of a chunk. Raises InvalidInput for bytes of another length."""
     if len(data) != KEY.size:
         raise InvalidInput("a chunk_key is not one of this server", remedy="send the keys that QueryDataset gave")
     dataset, source, offset, length = KEY.unpack(data)

@@ -1,4 +1,5 @@
-"""The tables of a dataset that clients see: one row for each segment, and one for each layer (the manifest)."""
+"""The two tables of a dataset that clients see: one has a row for each segment, the other (the manifest) for each
+layer."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 from deployer.catalog.datasets.reads.index import DatasetIndex
 from deployer.errors import InvalidInput
 
-TYPE = "rrd"  #: of all layers
+TYPE = "rrd"  #: the type of all layers
 
 
 def _texts(name: str) -> pa.ListType:
@@ -43,9 +44,9 @@ MANIFEST = pa.schema(
 
 
 def segment_table(index: DatasetIndex) -> pa.Table:
-    """Returns a row for each segment, in the order in which they were first registered.
+    """Returns a row for each segment, in the order of their first registration.
 
-    Where several layers of a segment have a property, the last that was registered counts.
+    Where several layers of a segment have a property, the row has the value of the layer that was registered last.
     """
     return index.remembered("segments", lambda: _segment_table(index))
 
@@ -100,7 +101,8 @@ def manifest(index: DatasetIndex, with_status: bool = False) -> pa.Table:
 
 
 def projected(table: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """Returns these columns, or all where none is named. Raises InvalidInput for one that is unknown or named twice."""
+    """Returns the table with only the named columns; all columns where none is named. Raises InvalidInput for a column
+    that is unknown or named twice."""
     if not columns:
         return table
     for name in columns:
@@ -114,7 +116,7 @@ def projected(table: pa.Table, columns: Sequence[str]) -> pa.Table:
 
 
 def batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Yields the rows of a table; one empty batch where there are none."""
+    """Yields the rows of a table; a table without rows yields one empty batch."""
     yield from table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
 
 
@@ -125,7 +127,7 @@ def _lists(values: pa.ChunkedArray, starts: np.ndarray[tuple[int], np.dtype[np.i
 def _of_each(
     function: np.ufunc, values: pa.ChunkedArray, starts: np.ndarray[tuple[int], np.dtype[np.int32]]
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Returns the function of the values of each segment, of which none is without."""
+    """Returns, for each segment, the result of `function` over its values. Each segment must have a value."""
     numbers = values.to_numpy()
     if not len(numbers):
         return np.zeros(0, np.int64)

@@ -1,4 +1,5 @@
-"""The instances of a component: its values in chunks, one row each, with the time of an index."""
+"""Reads the instances of a component: its values in chunks, as one row each, with their time on the index's
+timeline."""
 
 from __future__ import annotations
 
@@ -24,9 +25,9 @@ SearchKind = Literal["text", "vector"]
 def instances(
     index: DatasetIndex, sources: Sequence[int], entity: str, component: str, timeline: str, kind: SearchKind
 ) -> pa.Table | None:
-    """Returns the instances in the chunks of some sources; None where there is none.
+    """Returns the instances in the chunks of some sources; None where there are none.
 
-    Raises InvalidInput for values that are neither texts nor vectors of one length, as `kind` wants.
+    Raises InvalidInput for values that are not of `kind`: texts, or vectors of one length.
     """
     found = [
         rows
@@ -81,7 +82,7 @@ def _of_chunk(
     if not pa.types.is_list(values.type):
         raise _not_searchable(component, values.type, kind)
     item = values.type.value_type
-    if kind == "vector" and _is_number(item):  # the row is the vector
+    if kind == "vector" and _is_number(item):  # each row of the component is one vector
         given = values.is_valid()
         values, times = values.filter(given), times.filter(given)
         return times, pa.array(np.zeros(len(values), np.uint32)), _vectors(values, component)
@@ -112,7 +113,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _vectors(values: pa.ListArray, component: str) -> pa.Array:
-    """Returns lists of numbers, all of one length, as vectors."""
+    """Returns lists of numbers as vectors. Raises InvalidInput for lists of different lengths, and for empty lists."""
     lengths = np.diff(values.offsets.to_numpy())
     if len(set(lengths.tolist())) > 1:
         raise InvalidInput(f"the vectors of {component} have several lengths", remedy="choose vectors of one length")
@@ -148,7 +149,7 @@ def _rows(
 
 
 def no_instances(entity: str, component: str, timeline: str) -> NotFound:
-    """Returns the error for a component that no chunk has a value of, at a time of the index."""
+    """Returns the error for a component that has no value at any time of the timeline."""
     return NotFound(
         f"no value of {entity}:{component} has a time of the index {timeline}",
         remedy="name a component and an index that the schema lists",

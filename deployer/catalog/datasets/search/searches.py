@@ -1,4 +1,5 @@
-"""Search indexes of datasets: built from instances of a component, named by the log, and kept up by registration."""
+"""Search indexes of datasets. An index is built from the instances of a component, the log names it, and each
+registration adds new instances to it."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ _FOUND = ("rerun_segment_id", "rerun_segment_layer", "chunk_id", "timepoint", "i
 
 @dataclass(frozen=True, slots=True)
 class NewSearch:
-    """An index that is wanted. `config` is what clients are shown of it."""
+    """The definition of an index to build. `config` is the index's description for clients."""
 
     entity: str
     component: str
@@ -50,10 +51,10 @@ class Searches:
     indexes: Indexes
 
     def create(self, dataset_id: str, wanted: NewSearch) -> SearchIndex:
-        """Builds an index; it replaces one of the same component.
+        """Builds an index, which replaces an index of the same component.
 
-        Raises NotFound for the dataset, and where no value has a time of the index; InvalidInput for values that are
-        neither texts nor vectors of one length, and for settings that do not fit.
+        Raises NotFound for an unknown dataset, and where no value has a time on the index's timeline. Raises
+        InvalidInput for values that are neither texts nor vectors of one length, and for settings that do not fit.
         """
         for _ in LOST_RACE.attempts(_ATTEMPTS):
             record = self.datasets.by_id(dataset_id)
@@ -70,11 +71,12 @@ class Searches:
         )
 
     def rebuild(self, dataset_id: str, search: SearchIndex) -> SearchIndex:
-        """Builds an index again, of all instances that there are now."""
+        """Builds an index again, from all present instances. Raises as `create` does."""
         return self.create(dataset_id, wanted_again(search))
 
     def delete(self, dataset_id: str, entity: str, component: str) -> list[SearchIndex]:
-        """Deletes the index of a component; returns what it deleted. Raises NotFound for the dataset."""
+        """Deletes the index of a component; returns the deleted index, if any. Raises NotFound for an unknown
+        dataset."""
         for _ in LOST_RACE.attempts(_ATTEMPTS):
             record = self.datasets.by_id(dataset_id)
             old = [each for each in record.searches if each.column == (entity, component)]
@@ -89,7 +91,7 @@ class Searches:
         )
 
     def _remove_unsaved(self, dataset_id: str, searches: Sequence[SearchIndex]) -> None:
-        """Removes the rows of indexes that nothing has any more: neither the dataset, nor a savepoint."""
+        """Removes the rows of indexes that the dataset no longer has, except those of indexes in a savepoint."""
         saved = {each.index_id for record in self.datasets.saved() for each in record.searches}
         for search in searches:
             if search.index_id not in saved:
@@ -98,7 +100,8 @@ class Searches:
     def search_texts(
         self, record: DatasetRecord, entity: str, component: str, text: str, limit: int | None = None
     ) -> pa.Table:
-        """Returns instances that have a word of the text, the best first, with `_score`. Raises NotFound."""
+        """Returns instances that have a word of the text, the best first, with `_score`. Raises NotFound for a
+        component without an index, and InvalidInput for an index of vectors."""
 
         def found(now: DatasetRecord) -> pa.Table:
             search = self._index(now, entity, component, "text")
@@ -109,8 +112,8 @@ class Searches:
     def search_vectors(
         self, record: DatasetRecord, entity: str, component: str, vector: Sequence[float], count: int
     ) -> pa.Table:
-        """Returns instances with the nearest vectors, with `_distance`. Raises NotFound; InvalidInput for a vector of
-        another length, and for a count of 0."""
+        """Returns the `count` instances with the nearest vectors, with `_distance`. Raises NotFound for a component
+        without an index, and InvalidInput for an index of texts, a vector of another length, and a count of 0."""
         if count < 1:
             raise InvalidInput("top_k is 0", remedy="ask for at least one result")
         query = pa.array(vector, pa.float32())
@@ -128,7 +131,7 @@ class Searches:
         return self._in_newest(record, found).select([*_FOUND, "_distance"])
 
     def _in_newest(self, record: DatasetRecord, find: Callable[[DatasetRecord], pa.Table]) -> pa.Table:
-        """Returns what is found, in the newest index where that of the record was replaced meanwhile."""
+        """Returns the result of `find`; uses the newest index where the index of the record was replaced meanwhile."""
         try:
             return find(record)
         except (Corrupt, NotFound):
@@ -140,10 +143,10 @@ class Searches:
     def extended(
         self, record: DatasetRecord, layers: Sequence[NewLayer]
     ) -> tuple[tuple[SearchIndex, ...], dict[tuple[str, str], str]]:
-        """Adds the instances of layers, whose sources follow those of the record, to the record's indexes.
+        """Adds the instances of layers to the record's indexes. The layers' sources follow those of the record.
 
-        Returns the indexes with the versions that have them, and instead why layers cannot be added, by their keys:
-        then nothing was added.
+        Returns the indexes with their new versions, and the faults of layers that cannot be added, by the layer's key.
+        If there are faults, nothing is added and the indexes are unchanged.
         """
         if not record.searches or not layers:
             return record.searches, {}
@@ -198,11 +201,11 @@ class Searches:
         return replace(search, dimension=dimension, rows=RowVersion(named.version, named.rows))
 
     def place(self, dataset_id: str, search: SearchIndex) -> str:
-        """Returns where the rows of an index are."""
+        """Returns the location of the dataset that has the rows of an index."""
         return f"{folder_of(self.datasets.root, dataset_id)}/search/{search.index_id}.lance"
 
     def _gone(self, record: DatasetRecord) -> list[int]:
-        """Returns the sources that later ones replaced: their instances are still in the index."""
+        """Returns the replaced sources, whose instances are still in the index."""
         live = self.indexes.of(record).source_of_layer
         gone: list[int] = np.setdiff1d(np.arange(record.sources), live).tolist()
         return gone
@@ -220,7 +223,7 @@ class Searches:
 
 
 def _settings(index: TextIndex | VectorIndex) -> Mapping[str, JSON]:
-    """Returns what an index is built with."""
+    """Returns the settings that an index is built with, as the log stores them."""
     match index:
         case TextIndex(tokenizer, with_position):
             return {"tokenizer": tokenizer, "with_position": with_position}
@@ -229,7 +232,7 @@ def _settings(index: TextIndex | VectorIndex) -> Mapping[str, JSON]:
 
 
 def wanted_again(search: SearchIndex) -> NewSearch:
-    """Returns what an index was made of. Raises Corrupt for settings that no catalog wrote."""
+    """Returns the definition from which an index was built. Raises Corrupt for invalid settings."""
     try:
         match search.kind:
             case "text":
