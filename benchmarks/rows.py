@@ -1,4 +1,6 @@
-"""Changes of rows: `python -m benchmarks.rows [--part PART] [--rows N] [--repeat N] [--cpu]`, beside Lance and deltalake.
+"""Changes of rows, beside plain Lance and deltalake.
+
+    python -m benchmarks.rows [--part merge] [--rows N] [--repeat N] [--cpu]
 
 A table of 1,000,000 rows (id, part, text, two values). A merge of 10,000 rows, of which half are there; a deletion of
 1% by a condition on the key, and on another column; an update of 1%. Each runs on a copy that was just made, with the
