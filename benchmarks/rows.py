@@ -86,9 +86,12 @@ class Benchmark:
             deltalake.write_deltalake(str(folder / "delta"), table)
 
     def copy(self, kind: str) -> str:
+        """Returns a copy that is on the disk, so that what a call flushes is its own; the copy before is removed."""
+        shutil.rmtree(self.folder / f"copy-{self.number}", ignore_errors=True)
         self.number += 1
-        target = self.folder / f"{kind}-{self.number}"
+        target = self.folder / f"copy-{self.number}"
         shutil.copytree(self.folder / kind, target)
+        os.sync()
         return str(target)
 
     def ours(self, change: Callable[[Any], object]) -> Timed:
