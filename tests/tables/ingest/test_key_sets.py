@@ -12,19 +12,19 @@ import pytest
 from deployer.tables.ingest.keys.sets import KeySet
 
 RANDOM = np.random.default_rng(7)
-MANY = RANDOM.integers(0, 500, 400)
+MANY = RANDOM.integers(0, 500, 400).tolist()
 CASES: dict[str, tuple[Sequence[Any], Sequence[Any]]] = {
     "in order": ([7, 3, 40], range(30)),
-    "in order, each value several times": ([7, 3, 40], np.repeat(np.arange(30), 3)),
+    "in order, each value several times": ([7, 3, 40], np.repeat(np.arange(30), 3).tolist()),
     "in order, with gaps": ([5, 6, 7], range(0, 30, 2)),
     "in order, all equal": ([5, 6], [5] * 9),
     "in order, all below": ([90, 91], range(30)),
     "in order, all above": ([-3, -2], range(30)),
     "in order, of the size of the set": (range(20), range(10, 30)),
     "in descending order": ([7, 3, 40], range(30, 0, -1)),
-    "in no order": ([7, 3, 40], RANDOM.permutation(60)),
-    "many in order": (MANY, np.sort(RANDOM.integers(0, 500, 3000))),
-    "many in no order": (MANY, RANDOM.integers(0, 500, 3000)),
+    "in no order": ([7, 3, 40], RANDOM.permutation(60).tolist()),
+    "many in order": (MANY, sorted(RANDOM.integers(0, 500, 3000).tolist())),
+    "many in no order": (MANY, RANDOM.integers(0, 500, 3000).tolist()),
     "one": ([7, 3], [3]),
     "none": ([7, 3], []),
     "of an empty set": ([], range(30)),
