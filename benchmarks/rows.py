@@ -1,14 +1,19 @@
-"""Changes of rows: `python -m benchmarks.rows [--rows N] [--repeat N] [--cpu]`, beside plain Lance and deltalake.
+"""Changes of rows, beside plain Lance and deltalake.
+
+    python -m benchmarks.rows [--part merge] [--rows N] [--repeat N] [--cpu]
 
 A table of 1,000,000 rows (id, part, text, two values). A merge of 10,000 rows, of which half are there; a deletion of
 1% by a condition on the key, and on another column; an update of 1%. Each runs on a copy that was just made, with the
-dataset opened before: the medians of several runs are printed, and ours as a multiple of the others'. deltalake is
-measured where it is installed. `--cpu`: CPU time, and the least of the runs, for a machine that others use too.
+dataset opened before, and the state store as it is while a lake is in use. After a round that is not counted, the
+engines take turns, in another order in each round. The medians of the rounds are printed, and ours as a multiple of the
+others'. deltalake is measured where it is installed. `--part`: some of the changes alone. `--cpu`: CPU time, and the
+least of the runs, for a machine that others use too.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import shutil
 import statistics
@@ -41,6 +46,7 @@ SCHEMA = pa.schema(
     ]
 )
 MERGED = 10_000
+PARTS = ("merge", "delete", "update")
 Timed = Callable[[], Callable[[], object]]  #: prepares, and gives what is measured
 
 
@@ -69,7 +75,9 @@ class Benchmark:
         )
         self.source = rows_of(np.random.default_rng(2).permutation(source).astype(np.int64), 3)
         spec = TableSpec("bench", "rows", columns_of(SCHEMA), ("id",))
-        create_table(create_store(str(folder / "deployer"), instance=""), str(folder / "deployer"), spec, "benchmarks")
+        # It stays open, so that copies have its write-ahead log: closed by all, a store makes it at the next change.
+        self.store = create_store(str(folder / "deployer"), instance="")
+        create_table(self.store, str(folder / "deployer"), spec, "benchmarks")
         appender = open_appender(str(folder / "deployer"), "bench.rows")
         appender.append(table)
         appender.close()
@@ -81,9 +89,12 @@ class Benchmark:
             deltalake.write_deltalake(str(folder / "delta"), table)
 
     def copy(self, kind: str) -> str:
+        """Returns a copy that is on the disk, so that what a call flushes is its own; the copy before is removed."""
+        shutil.rmtree(self.folder / f"copy-{self.number}", ignore_errors=True)
         self.number += 1
-        target = self.folder / f"{kind}-{self.number}"
+        target = self.folder / f"copy-{self.number}"
         shutil.copytree(self.folder / kind, target)
+        os.sync()
         return str(target)
 
     def ours(self, change: Callable[[Any], object]) -> Timed:
@@ -152,16 +163,23 @@ class Benchmark:
 
 
 def seconds(engines: dict[str, Timed], repeat: int, *, cpu: bool) -> dict[str, float]:
-    """The median time of each engine's call, or its least CPU time; each is on a table of its own, and the engines take
-    turns."""
+    """The median time of each engine's call, or its least CPU time; each is on a table of its own.
+
+    The engines take turns, so that what slows the machine down slows all of them. The first round is not counted, as
+    modules are imported in it; and each round begins with another engine, so that none always comes after the same one.
+    """
     clock = time.process_time if cpu else time.perf_counter
     taken: dict[str, list[float]] = {engine: [] for engine in engines}
-    for _ in range(repeat):
-        for engine, prepare in engines.items():
-            call = prepare()
+    names = list(engines)
+    for number in range(repeat + 1):
+        first = number % len(names)
+        for engine in names[first:] + names[:first]:
+            call = engines[engine]()
+            gc.collect()  # tables of rounds before are closed here, and not while a call is measured
             started = clock()
             call()
-            taken[engine].append(clock() - started)
+            if number:
+                taken[engine].append(clock() - started)
     middle = min if cpu else statistics.median
     return {engine: middle(times) for engine, times in taken.items()}
 
@@ -169,7 +187,8 @@ def seconds(engines: dict[str, Timed], repeat: int, *, cpu: bool) -> dict[str, f
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--repeat", type=int, default=15, help="rounds that are counted")
+    parser.add_argument("--part", action="append", choices=PARTS, help="measure this part alone; all by default")
     parser.add_argument("--cpu", action="store_true", help="CPU time, the least of the runs")
     given = parser.parse_args()
     what = "least CPU time" if given.cpu else "medians"
@@ -178,6 +197,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         benchmark = Benchmark(Path(folder), given.rows)
         for name, engines in benchmark.cases().items():
+            if given.part and not name.startswith(tuple(given.part)):
+                continue
             measured = {engine: call for engine, call in engines.items() if engine != "deltalake" or benchmark.delta}
             load = max(load, os.getloadavg()[0])
             times = seconds(measured, given.repeat, cpu=given.cpu)
