@@ -161,7 +161,7 @@ class _Attempt:
 
 
 def _sent(commits: TableCommits, filling: Filling, chosen: Sequence[tuple[Checkpoint, ColumnFile]]) -> _Attempt | None:
-    """Commits to Lance the files that the newest version lacks. Returns None where another commit to Lance was first."""
+    """Commits to Lance the files that the newest version lacks. Returns None where another commit was first."""
     entry = filling.entry
     now, state = current(filling.store, filling.root, entry, filling.store.table(entry.table_id))
     if now.dataset != entry.dataset:
