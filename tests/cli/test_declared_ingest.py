@@ -13,7 +13,7 @@ import yaml
 
 from deployer.cli.main import run
 from deployer.platform.system.clock import Clock
-from deployer.services.triggers.status import service_statuses
+from deployer.services.triggers.status import ServiceStatus, service_statuses
 from deployer.state import open_store
 from tests.projects import INSTANCE, applied_project
 
@@ -116,18 +116,39 @@ def test_files_are_listed_and_tried_again(command: Run) -> None:
     assert "the next run does nothing: no new file is at" in command("service", "files", "trips")[2]
 
 
-def test_what_an_agent_does_is_in_the_report(command: Run) -> None:
-    applied(command, "  trigger: {schedule: '* * * * *'}\n")
+def status(later: int = 0) -> ServiceStatus:
+    """What the table's service is, that many milliseconds from now."""
     with closing(open_store("lakes/demo")) as store:
         [table_id] = store.instance().tables
-        state = store.table(table_id)
-        later = Clock().now() + 3 * 3_600_000
-        [status] = service_statuses(state, later, dict)
-    assert status.label == "OVERDUE" and "required a run" in status.overdue
+        [found] = service_statuses(store.table(table_id), Clock().now() + later, dict)
+    return found
+
+
+def test_an_ingest_that_no_agent_runs_is_overdue(command: Run) -> None:
+    applied(command, "  trigger: {schedule: '* * * * *'}\n")
+    assert status().label != "OVERDUE"
+    found = status(later=3 * 3_600_000)
+    assert found.label == "OVERDUE" and "required a run" in found.overdue
+    assert command("service", "run", "trips", "INGEST")[0] == 0
+    assert status().label != "OVERDUE"
+
+
+def test_a_paused_ingest_loads_nothing_until_it_is_resumed(command: Run) -> None:
+    applied(command, "  trigger: {schedule: '* * * * *'}\n")
     assert command("service", "pause", "trips", "INGEST")[0] == 0
+    assert status(later=3 * 3_600_000).label == "PAUSED"
     code, _, err = command("service", "run", "trips", "INGEST")
     assert code == 1 and "table/air.trips: the INGEST service is paused; run `deployer service resume air.trips" in err
+    assert "air.trips INGEST is left out: it is paused" in command("service", "run", "--all", "INGEST")[2]
+    assert command("agent", "--once")[0] == 0
+    assert rows(command) == []
     assert command("service", "resume", "trips", "INGEST")[0] == 0
+    assert command("service", "run", "--all", "INGEST")[0] == 0
+    assert len(rows(command)) == 2
+
+
+def test_files_that_are_set_aside_are_in_the_report(command: Run) -> None:
+    applied(command)
     assert command("service", "run", "trips", "INGEST")[0] == 0
     assert command("report", "--html", "report.html")[0] == 0
     page = Path("report.html").read_text(encoding="utf-8")

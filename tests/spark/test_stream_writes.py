@@ -46,7 +46,7 @@ def run_batch(lake: Lake, mode: str, batch: int, start: int, rows: int, failpoin
     """Runs a batch in a process of its own, which is killed at the failpoint; its return code."""
     command = [sys.executable, "-m", "tests.spark.stream_worker", lake.root, mode, str(batch), str(start), str(rows)]
     environment = {**os.environ, "DEPLOYER_FAILPOINT": f"{failpoint}=kill"} if failpoint else dict(os.environ)
-    return int(forks.run(command, env=environment, timeout=120).returncode)
+    return int(forks.run(command, env=environment).returncode)
 
 
 @pytest.mark.thinned(2, to="full")

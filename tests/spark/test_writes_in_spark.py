@@ -149,7 +149,7 @@ def stream(spark: SparkSession, lake: Lake, source: Path, checkpoint: Path) -> A
     found = spark.readStream.schema(spark_columns(FLIGHTS)).option("maxFilesPerTrigger", 1).parquet(str(source))
     writer = found.writeStream.format("deployer").option("root", lake.root)
     query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start("air.flights")
-    query.awaitTermination(180)
+    query.awaitTermination()  # of all that is there; a time would end the wait and not the query
     return query
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from deployer.services.kinds.cluster import cluster_table
 from deployer.services.kinds.compact import compact_table
 from deployer.services.restore import restore_tables
 from deployer.services.restore.planning import preview_restore_at
@@ -72,6 +73,30 @@ def test_a_restore_and_a_load_compare_the_values_of_blobs(lake: Lake) -> None:
     restored = changes(lake, 3, WITH_BLOBS.names)
     assert [each[2] for each in restored] == [(2, "a", b"2" * 1000)]  # the other row has the same bytes as before
     assert restored[0][0] == "update"
+
+
+REWRITES: Mapping[str, tuple[Callable[..., object], Mapping[str, Any]]] = {
+    "COMPACT": (compact_table, {"target_rows": 100}),
+    "CLUSTER": (cluster_table, {"columns": ["note", "id"]}),
+}
+
+
+@pytest.mark.parametrize("keys", [("id",), ()], ids=["by row keys", "by row ids"])
+@pytest.mark.parametrize("service", REWRITES)
+def test_compact_and_cluster_contribute_nothing(lake: Lake, service: str, keys: Sequence[str]) -> None:
+    schema = pa.schema([pa.field("id", pa.int32(), nullable=False), ("note", pa.string())])
+    lake.table(schema, keys, splits=(), name="rows", storage=Storage(stable_row_ids=True))
+    for start in (0, 10, 20):
+        load(lake, schema, [(n, str(n % 3)) for n in range(start, start + 10)])
+    loaded = lake.open("rows").opened.state.lance_version
+    rewrite, options = REWRITES[service]
+    rewrite(lake.root, "air.rows", options)
+    rewritten = lake.open("rows").opened.state
+    assert rewritten.lance_version > loaded and rewritten.files.count == 1
+    assert changes(lake, loaded, schema.names) == []
+    load(lake, schema, [(30, "0")])
+    assert [(change, row) for change, _, row in changes(lake, loaded, schema.names)] == [("insert", (30, "0"))]
+    assert sorted(row for _, _, row in changes(lake, 0, schema.names)) == [(n, str(n % 3)) for n in range(31)]
 
 
 def by_row_id(lake: Lake, since: int) -> list[dict[str, Any]]:
