@@ -22,7 +22,7 @@ from deployer.columns.fill.work import ColumnValues, FragmentWork, ValuesSource,
 from deployer.datasets.dataset import open_dataset
 from deployer.errors import Conflict
 from deployer.platform.system.failpoints import reached
-from deployer.platform.system.memory import release_memory
+from deployer.platform.system.memory import keep_little_memory, release_memory
 from deployer.platform.system.progress import OnProgress, Progress
 from deployer.runs.rewriting.index_builds import plans_by_size
 from deployer.tables.layout.indexes.build import catch_up
@@ -93,6 +93,7 @@ class FillRun:
         Raises what the values raise, with nothing changed where that is before the first commit; Conflict where the run
         was lost, or the table or its columns were changed so that it cannot continue.
         """
+        keep_little_memory()
         table = self._open()
         self._folder.begin(self._document, self._filling.address)
         self._saved, self._parts = self._folder.saved(), self._folder.saved_parts()
