@@ -160,10 +160,10 @@ class SourceChanges(Protocol):
 class StoredView(Protocol):
     """Reads the rows that the view has before a refresh."""
 
-    def rows(self, identities: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Yields the rows of the stored schema that have these values of `ViewQuery.identity`. Null is equal to null.
+    def rows(self, identities: pa.Table, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yields these columns of the rows that have these values of `ViewQuery.identity`. Null is equal to null.
 
-        Rows of other identities may come, too: they are left out later.
+        Groups that come without having changed are removed and added as they are.
         """
         ...
 
@@ -173,11 +173,13 @@ class ViewDelta:
     """The delta of a view: rows of the `removed` identities go, then the `added` rows come.
 
     `removed` has the columns `ViewQuery.identity`, and may name identities that the view does not have, or one twice.
-    `added` has the stored schema. Take the `removed` first: both are read as they are taken.
+    `added` has the stored schema. Take the `removed` first: both are read as they are taken. `all_return`: each of the
+    `removed` identities is known to be among the `added`, once.
     """
 
     removed: Iterator[pa.RecordBatch]
     added: Iterator[pa.RecordBatch]
+    all_return: bool = False
 
 
 #: Hears of rows for which a function failed: its name in the query, the rows that it was called for, and the failures.
