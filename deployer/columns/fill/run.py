@@ -22,7 +22,7 @@ from deployer.columns.fill.work import ColumnValues, FragmentWork, ValuesSource,
 from deployer.datasets.dataset import open_dataset
 from deployer.errors import Conflict
 from deployer.platform.system.failpoints import reached
-from deployer.platform.system.memory import release_memory
+from deployer.platform.system.memory import keep_little_memory, release_memory
 from deployer.platform.system.progress import OnProgress, Progress
 from deployer.runs.rewriting.index_builds import plans_by_size
 from deployer.tables.layout.indexes.build import catch_up
@@ -92,6 +92,7 @@ class FillRun:
         Raises the errors of the values; before the first commit, nothing is then changed. Raises Conflict where the run
         was ended or taken over, or where a change of the table or its columns prevents the rest of the work.
         """
+        keep_little_memory()
         table = self._open()
         self._folder.begin(self._document, self._filling.address)
         self._saved, self._parts = self._folder.saved(), self._folder.saved_parts()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from deployer.platform.sql.one_expression import TOKEN, NotOneExpression
@@ -35,6 +36,7 @@ def without_comments(text: str) -> str:
     return _COMMENT.sub(lambda found: found[1] or " ", text)
 
 
+@lru_cache(64)  # a refresh compares the query of the view several times
 def canonical_select(text: str) -> str:
     """Returns a text that is equal for statements that differ only in blanks, comments, and capitals and quotes of
     names."""

@@ -42,7 +42,7 @@ def delta(
     runtime = Runtime(reader, functions or {}, on_failures)
     if not isinstance(query.program, RowProgram):
         found = group_delta(query, query.program, runtime, changes, view)
-        return ViewDelta(found.removed, in_own_thread(found.added))
+        return replace(found, added=in_own_thread(found.added))
     for rows in query.program.branches:
         _check_known(query, rows, changes)
     return ViewDelta(

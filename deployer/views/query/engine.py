@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,7 +43,8 @@ def run_sql(sql: str, tables: Mapping[str, pa.Table | Stream]) -> Stream:
         held = table.schema.empty_table() if isinstance(table, Stream) else table
         _register(context, name, held.to_batches() or [pa.RecordBatch.from_pylist([], held.schema)])
     try:
-        planned = context.sql(sql).schema()
+        plan = context.sql(sql)
+        planned = plan.schema()
     except Exception as failure:  # of what kind DataFusion does not say
         raise InvalidInput(
             f"the query cannot be planned: {first_line(failure)}",
@@ -52,7 +53,7 @@ def run_sql(sql: str, tables: Mapping[str, pa.Table | Stream]) -> Stream:
     schema = pa.schema([pa.field(each.name, stored_type(each.type)) for each in planned])
     streams = [(name, table) for name, table in tables.items() if isinstance(table, Stream)]
     if not streams:
-        return Stream(schema, _batches(context, sql, schema))
+        return Stream(schema, _batches(lambda: plan, schema))
     [(name, stream)] = streams
     return Stream(schema, _in_parts(context, sql, schema, name, stream))
 
@@ -71,12 +72,12 @@ def _in_parts(context: Any, sql: str, schema: pa.Schema, name: str, stream: Stre
     for part in gathered(stream.batches, PART_ROWS):
         context.deregister_table(name)
         _register(context, name, [part])
-        yield from _batches(context, sql, schema)
+        yield from _batches(lambda: context.sql(sql), schema)
 
 
-def _batches(context: Any, sql: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _batches(planned: Callable[[], Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     try:
-        for batch in context.sql(sql).collect():
+        for batch in planned().collect():
             if batch.num_rows:
                 yield fitted(batch, schema)
     except Exception as failure:  # of what kind DataFusion does not say

@@ -28,8 +28,7 @@ def group_delta(
         return ViewDelta(iter(()), iter(()))
     keys = [each.name for each in program.keys]
     touched = merged(program, [came, went]).select(keys)
-    identities = touched.rename_columns(list(query.identity))
-    stored = _stored_states(program, view, identities, touched)
+    stored = _stored_states(program, view, touched.rename_columns(list(query.identity)))
     states = _combined(program, stored, came, went)
     again = states.filter(states.column(_AGAIN)).select(keys)
     kept = states.filter(pc.invert(states.column(_AGAIN))).select([each.name for each in stored_parts(program)])
@@ -44,7 +43,8 @@ def group_delta(
     schema = pa.schema([query.stored_schema.field(name) for name in query.identity])
     old = stored.select(keys).rename_columns(list(query.identity))
     removed = (fitted(batch, schema) for batch in old.to_batches())
-    return ViewDelta(removed, view_rows(program, kept, query.stored_schema, whole=program.single))
+    come = view_rows(program, kept, query.stored_schema, whole=program.single)
+    return ViewDelta(removed, come, all_return=kept.num_rows == states.num_rows)
 
 
 def _contributions(program: GroupProgram, runtime: Runtime, changes: SourceChanges) -> tuple[pa.Table, pa.Table]:
@@ -69,22 +69,16 @@ def _contributions(program: GroupProgram, runtime: Runtime, changes: SourceChang
     return merged(program, came), merged(program, went)
 
 
-def _stored_states(program: GroupProgram, view: StoredView, identities: pa.Table, touched: pa.Table) -> pa.Table:
+def _stored_states(program: GroupProgram, view: StoredView, identities: pa.Table) -> pa.Table:
     """Returns the view's states of the changed groups."""
     parts = stored_parts(program)
     schema = pa.schema([pa.field(each.name, each.type) for each in parts])
     batches = list[pa.RecordBatch]()
-    for batch in view.rows(identities):
+    for batch in view.rows(identities, [each.stored for each in parts]):
         arrays = [batch.column(each.stored) for each in parts]
         arrays = [a if a.type == f.type else a.cast(f.type) for a, f in zip(arrays, schema, strict=True)]
         batches.append(pa.RecordBatch.from_arrays(arrays, schema=schema))
-    found = pa.Table.from_batches(batches, schema)
-    names = [each.name for each in program.keys]
-    wanted = touched.rename_columns([f"__of{place}" for place in range(len(names))])
-    equal = " AND ".join(f'("__of{place}" IS NOT DISTINCT FROM {quoted(name)})' for place, name in enumerate(names))
-    columns = [(name, quoted(name)) for name in schema.names]
-    sql = select_sql(columns, f'"__touched" RIGHT SEMI JOIN {quoted(ROWS_TABLE)} ON {equal}', ())
-    return run_table(sql, {ROWS_TABLE: found, "__touched": wanted}).cast(schema)
+    return pa.Table.from_batches(batches, schema)
 
 
 def _combined(program: GroupProgram, stored: pa.Table, came: pa.Table, went: pa.Table) -> pa.Table:

@@ -161,10 +161,10 @@ class SourceChanges(Protocol):
 class StoredView(Protocol):
     """Reads the rows that the view has before a refresh."""
 
-    def rows(self, identities: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Yields the rows of the stored schema that have these values of `ViewQuery.identity`. Null is equal to null.
+    def rows(self, identities: pa.Table, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yields these columns of the rows that have these values of `ViewQuery.identity`. Null is equal to null.
 
-        Rows of other identities may be included; they are removed later.
+        Groups that are included without a change are removed and added as they are.
         """
         ...
 
@@ -174,11 +174,13 @@ class ViewDelta:
     """The delta of a view: rows with the `removed` identities are deleted, then the `added` rows are inserted.
 
     `removed` has the columns `ViewQuery.identity`, and may name identities that the view does not have, or one twice.
-    `added` has the stored schema. Read `removed` first: both are streams.
+    `added` has the stored schema. Read `removed` first: both are streams. `all_return` says that each of the `removed`
+    identities is also among the `added`, once.
     """
 
     removed: Iterator[pa.RecordBatch]
     added: Iterator[pa.RecordBatch]
+    all_return: bool = False
 
 
 #: Callback for rows for which a function failed: its name in the query, the rows of the call, and the failures.

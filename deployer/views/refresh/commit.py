@@ -40,7 +40,8 @@ class NewRows:
     None: all rows go. `added` are the identities of those that come, where some go. `found`: the addresses of all rows
     with the removed identities in this version of the dataset, where they are known.
 
-    `replaced`: of each identity that comes, all rows go, and one comes.
+    `replaced`: of each identity that comes, all rows go, and one comes. `all_return`: each removed identity comes
+    again, and `added` is not needed.
     """
 
     written: tuple[WrittenFragment, ...]
@@ -48,6 +49,7 @@ class NewRows:
     added: pa.Table | None
     found: tuple[str, int, NDArray[np.uint64]] | None = None
     replaced: bool = False
+    all_return: bool = False
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,8 @@ def _refuse_repeated(table: OpenTable, written: Sequence[WrittenFragment]) -> No
 
 def _updated(rows: NewRows) -> int:
     """Returns how many of the rows that come have the identity of one that goes."""
+    if rows.all_return and rows.removed is not None:
+        return int(rows.removed.num_rows)
     if rows.removed is None or rows.added is None or not rows.removed.num_rows or not rows.added.num_rows:
         return 0
     return len(Identities(rows.removed).places_in(rows.added.columns))

@@ -204,7 +204,9 @@ def _names_then(store: StateReader, record: ReflectedInputs | None) -> dict[str,
     if record is None:
         return {}
     try:
-        then = store.instance(at=record.log_version).tables if record.log_version else {}
+        now = store.instance()  # mostly no table came or went since
+        is_now = now.version == record.log_version
+        then = (now if is_now else store.instance(at=record.log_version)).tables if record.log_version else {}
     except NotFound:
         return {}
     ids = [each.table_id for each in record.sources]

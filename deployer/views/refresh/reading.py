@@ -120,12 +120,12 @@ class ReadStoredRows:
     identity: tuple[str, ...]
     found: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
 
-    def rows(self, identities: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Yields the rows of these identities."""
+    def rows(self, identities: pa.Table, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yields these columns of the rows of these identities."""
         self.found = self.addresses(identities)
         place = (self.table.location, self.table.address)
-        for batch in rows_at(place, self.dataset, self.found, self.table.schema.names):
-            yield batch.select(self.table.schema.names)
+        for batch in rows_at(place, self.dataset, self.found, columns):
+            yield batch.select(list(columns))
 
     def addresses(self, identities: pa.Table) -> NDArray[np.uint64]:
         """Returns the ascending addresses of the rows that have these identities. Null is equal to null.

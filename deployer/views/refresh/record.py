@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from deployer.tables.open_table import ReadTable
 
 KIND = "refresh"  #: the kind of the jobs of refreshes
-AT_FIRST, AT_ONCE = 8, 100  #: entries of the log that are read at a time, the newest first: a refresh records few
+AT_FIRST, AT_ONCE = 4, 100  #: entries of the log that are read at a time, the newest first: a refresh records few
 
 
 def refresh_job(state: TableState) -> Job | None:

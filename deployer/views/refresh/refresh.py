@@ -265,7 +265,7 @@ class _Work:
 
         def noted() -> Iterator[pa.RecordBatch]:
             for batch in delta.added:
-                if removed.num_rows:
+                if removed.num_rows and not delta.all_return:
                     added.append(batch.select(names))
                 yield batch
 
@@ -275,7 +275,7 @@ class _Work:
         # The groups that go are those that were read, each of which is one row.
         known = grouped and len(stored.found) == removed.num_rows
         places = (table.location, int(dataset.version), stored.found) if known else None
-        return NewRows(written, removed, come, places, replaced=grouped)
+        return NewRows(written, removed, come, places, replaced=grouped, all_return=delta.all_return)
 
     def _all(self) -> NewRows:
         return NewRows(self._written(self.table.dataset(), self._built()), None, None)

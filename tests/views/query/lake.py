@@ -91,9 +91,9 @@ class Kept:
     def built(query: ViewQuery, lake: Lake, functions: Mapping[str, UDF] | None = None) -> Kept:
         return Kept(query, pa.Table.from_batches(build(query, lake, functions), query.stored_schema))
 
-    def rows(self, identities: pa.Table) -> Iterator[pa.RecordBatch]:
+    def rows(self, identities: pa.Table, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         assert identities.schema.names == list(self.query.identity)
-        yield from self._chosen(identities, among=True).to_batches(max_chunksize=3)
+        yield from self._chosen(identities, among=True).select(list(columns)).to_batches(max_chunksize=3)
 
     def refresh(self, then: Lake, now: Lake, functions: Mapping[str, UDF] | None = None) -> None:
         found = delta(self.query, Changed(then, now), now, self, functions)

@@ -142,6 +142,27 @@ def test_groups_equal_those_of_all_rows(views: Views) -> None:
         assert found == views.rows("counts")
 
 
+def test_groups_that_change_come_and_go_are_counted(views: Views) -> None:
+    views.view("SELECT carrier, min(delay) AS least, count(*) AS n FROM air.flights GROUP BY carrier", "least")
+    views.refresh("least")
+
+    def counted() -> tuple[int, int, int]:
+        done = views.refresh("least")
+        assert done.mode == "incremental", done.reason
+        return done.rows_inserted, done.rows_updated, done.rows_deleted
+
+    views.add(rows(300, 304))
+    assert counted() == (0, 4, 0)
+    delete_rows(views.open(), "carrier = 'DL'")  # no row is left to compute its minimum of
+    assert counted() == (0, 0, 1)
+    delete_rows(views.open(), "carrier = 'UA'")
+    views.add(rows(303, 304))
+    assert counted() == (1, 0, 1)
+    found = views.rows("least")
+    views.refresh("least", full=True)
+    assert found == views.rows("least")
+
+
 def test_an_overwrite_by_others_is_a_full_refresh(views: Views) -> None:
     views.view()
     views.refresh()
