@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 #: What programs import, which takes a while.
 _OF_PROGRAMS = ("deployer.components",)
-_OF_PROGRAMS_ON_AWS = ("pulumi_aws", "pulumi_aws.s3", "pulumi_aws.dynamodb")
+_OF_PROGRAMS_ON_AWS = (
+    *(f"deployer.components.{name}" for name in ("lake", "bucket", "state_table", "alarms", "catalog", "jobs")),
+    *(f"pulumi_aws.{name}" for name in ("s3", "dynamodb", "iam", "cloudwatch")),
+)
 
 
 def prepare_for(workspace: Workspace, lake: Lake | None = None) -> None:
