@@ -56,7 +56,8 @@ def main(arguments: Sequence[str]) -> NoReturn:
             if "load" in request:
                 for module in request["load"]:
                     with contextlib.suppress(Exception):  # its import raises the error where it is needed
-                        importlib.import_module(module)
+                        # Pulumi runs a package of its SDKs when the first attribute is looked up, and not before.
+                        getattr(importlib.import_module(module), "__all__", ())
                 continue
             if "start" in request:
                 answer: dict[str, Any] = {"pid": _start(request, control, *descriptors)}
