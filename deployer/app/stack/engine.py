@@ -24,6 +24,7 @@ _OF_PROGRAMS_ON_AWS = (
     *(f"deployer.components.{name}" for name in ("lake", "bucket", "state_table", "alarms", "catalog", "jobs")),
     *(f"pulumi_aws.{name}" for name in ("s3", "dynamodb", "iam", "cloudwatch")),
 )
+_OF_JOBS_ON_AWS = ("deployer.compute.packaging.wheel:build_wheel",)
 
 
 def prepare_for(workspace: Workspace, lake: Lake | None = None) -> None:
@@ -32,7 +33,8 @@ def prepare_for(workspace: Workspace, lake: Lake | None = None) -> None:
         prepare_program(workspace.project, "auto", *_OF_PROGRAMS)
         return
     on_aws = _OF_PROGRAMS_ON_AWS if lake.instance.root.startswith("s3://") else ()
-    prepare_program(workspace.project, lake.instance.engine, *_OF_PROGRAMS, *on_aws)
+    jobs = _OF_JOBS_ON_AWS if on_aws and any(each.kind != "local" for each in lake.instance.clusters) else ()
+    prepare_program(workspace.project, lake.instance.engine, *_OF_PROGRAMS, *on_aws, *jobs)
 
 
 def held(workspace: Workspace, lake: Lake) -> AbstractContextManager[None]:

@@ -95,7 +95,10 @@ class Isolated:
 
 
 def prepare(*modules: str) -> None:
-    """Starts the host, which imports these modules meanwhile: a process that begins later has them at once."""
+    """Starts the host, which imports these modules meanwhile: a process that begins later has them at once.
+
+    `MODULE:FUNCTION` calls a function too, which keeps what it returns.
+    """
     with contextlib.suppress(DeployerError):  # said when a process is started
         _host().load(modules)
 
