@@ -32,7 +32,8 @@ def prepare_for(workspace: Workspace, lake: Lake | None = None) -> None:
     if lake is None:
         prepare_program(workspace.project, "auto", *_OF_PROGRAMS)
         return
-    on_aws = _OF_PROGRAMS_ON_AWS if lake.instance.root.startswith("s3://") else ()
+    declares_aws = lake.instance.root.startswith("s3://") and workspace.values.get("aws") != "none"
+    on_aws = _OF_PROGRAMS_ON_AWS if declares_aws else ()
     jobs = _OF_JOBS_ON_AWS if on_aws and any(each.kind != "local" for each in lake.instance.clusters) else ()
     prepare_program(workspace.project, lake.instance.engine, *_OF_PROGRAMS, *on_aws, *jobs)
 
