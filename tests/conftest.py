@@ -119,9 +119,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _in_order(items: Sequence[pytest.Item], workers: int) -> list[pytest.Item]:
     """The cases in an order in which what takes a worker long is begun early, and made by few workers.
 
-    Cases that share a session of Spark or downloaded files, and those that start Spark themselves, come first in the
-    parts of different workers: `--dist worksteal` gives each worker a part of the list and moves cases from its end,
-    so that one worker has all that share something, unless they are all that is left to do.
+    Cases that share a session of Spark, downloaded files or an account of AWS, and those that start Spark themselves,
+    come first in the parts of different workers: `--dist worksteal` gives each worker a part of the list and moves
+    cases from its end, so that one worker has all that share something, unless they are all that is left to do.
     """
     groups: list[list[pytest.Item]] = [[], [], [], []]
     for item in items:
@@ -141,13 +141,13 @@ def _in_order(items: Sequence[pytest.Item], workers: int) -> list[pytest.Item]:
 
 
 def _group(item: pytest.Item) -> int:
-    """What a case is begun early for: 0 the worker's Java, 1 Spark of its own, 2 downloaded files, 3 nothing."""
+    """What a case is begun early for: 0 the worker's Java, 1 Spark of its own, 2 downloaded files or AWS, 3 nothing."""
     fixtures = getattr(item, "fixturenames", ())
     if item.get_closest_marker("own_session"):
         return 1
     if item.get_closest_marker("spark") or "spark" in fixtures:
         return 0
-    return 2 if "packages" in fixtures else 3
+    return 2 if {"packages", "aws"}.intersection(fixtures) else 3
 
 
 class FailuresAtOnce:

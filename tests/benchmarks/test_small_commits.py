@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from tests.benchmarks.test_scripts import benchmark, tables
+from tests.benchmarks.test_scripts import benchmark, help_of, tables
 
 pytestmark = pytest.mark.full
 
@@ -86,5 +86,7 @@ def test_s3_requests() -> None:
 
 
 @pytest.mark.parametrize("name", ["appends", "racing", "s3_requests", "state_commits", "state_open"])
-def test_help_says_how_it_is_run(name: str) -> None:
-    assert f"python -m benchmarks.{name} " in benchmark(name, "--help")
+def test_help_says_how_it_is_run(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert f"python -m benchmarks.{name} " in help_of(name, monkeypatch, capsys)

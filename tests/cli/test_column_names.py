@@ -96,6 +96,7 @@ def load_three_rows() -> None:
     run("preview", "--exit-code")
 
 
+@pytest.mark.full
 def test_rows_of_each_kind_of_file_are_loaded_and_found(filled: Path, deployer: Deployer) -> None:
     assert sorted(found(deployer), key=lambda each: each[WORST]) == [row(1), row(2), {**row(3), "my fields": None}]
     check_name(deployer, ALL.index(WORST))

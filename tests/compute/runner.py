@@ -13,11 +13,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,7 +27,7 @@ from deployer.compute.emr import settings as submission
 from deployer.compute.spark.java import java_home
 from deployer.compute.spark.local import SHORT_COLLECTOR, SHORT_COMPILER
 from tests.archives import unpack
-from tests.compute.aws_runs import runs_of, set_state
+from tests.compute.aws_runs import runs_of, set_state, states
 
 #: What a cluster has of itself: here one machine, which nobody reaches from outside.
 CLUSTER = {
@@ -52,7 +51,6 @@ class Submitted:
     driver_env: str
     log_stream: tuple[str, str] | None  #: group and stream
     ended: tuple[str, str]  #: what the service calls success and failure
-    state: Callable[[], str]
 
 
 @contextmanager
@@ -80,14 +78,16 @@ def runner(server: str, folder: Path, bucket: str, failures: list[BaseException]
 
 
 def _serve(server: str, folder: Path, programs: str, stop: threading.Event, commands: list[str]) -> None:
-    seen: set[str] = set()
+    seen: set[str] = set()  # of all that was looked at, that of others too
     while not stop.wait(0.2):
+        if seen.issuperset(found := states(server)):
+            continue
         for submitted in [*_job_runs(programs), *_steps(programs)]:
             if submitted.run_id not in seen:
-                seen.add(submitted.run_id)
                 place = folder / submitted.run_id
                 place.mkdir(parents=True)
                 _run(server, submitted, place, stop, commands)
+        seen |= found.keys()
 
 
 def _job_runs(programs: str) -> Iterator[Submitted]:
@@ -108,7 +108,6 @@ def _job_runs(programs: str) -> Iterator[Submitted]:
                     submission.SERVERLESS_ENV,
                     (group, stream),
                     ("SUCCESS", "FAILED"),
-                    partial(_state, *where),
                 )
 
 
@@ -128,9 +127,7 @@ def _steps(programs: str) -> Iterator[Submitted]:
                 assert (submit, mode, kind) == ("spark-submit", "--deploy-mode", "cluster")
                 settings, (program, *arguments) = _settings(options)
                 ended = ("COMPLETED", "FAILED")
-                yield Submitted(
-                    step["Id"], settings, program, arguments, submission.YARN_ENV, None, ended, lambda: "RUNNING"
-                )
+                yield Submitted(step["Id"], settings, program, arguments, submission.YARN_ENV, None, ended)
 
 
 def _settings(options: Sequence[str]) -> tuple[dict[str, str], Sequence[str]]:
@@ -175,21 +172,16 @@ def _run(server: str, submitted: Submitted, folder: Path, stop: threading.Event,
         killed = False
         while process.poll() is None:
             broken = any(pump.done() and pump.exception() for pump in pumps)  # the program would wait for its reader
-            if not killed and (broken or stop.is_set() or submitted.state() == "CANCELLED"):
+            if not killed and (broken or stop.is_set() or states(server)[submitted.run_id] == "CANCELLED"):
                 process.terminate()
                 killed = True
             time.sleep(0.1)
         for pump in pumps:
             pump.result()
-    if submitted.state() != "CANCELLED":
+    if states(server)[submitted.run_id] != "CANCELLED":
         failed = process.returncode != 0
         details = f"Job failed, please check complete logs. ExitCode: {process.returncode}." if failed else ""
         set_state(server, submitted.run_id, submitted.ended[failed], details)
-
-
-def _state(application: str, run_id: str) -> str:
-    (found,) = [each for each in runs_of(application) if each["jobRunId"] == run_id]
-    return str(found["state"])
 
 
 def _pump(pipe: IO[str], name: str, to: tuple[str, str] | None) -> None:

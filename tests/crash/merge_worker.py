@@ -32,7 +32,7 @@ def main(root: str, engine: str) -> None:
     merge.ROWS_HERE = merge.ROWS_ELSEWHERE = 60
     with closing(open_store(root)) as store:
         table = open_entry(store, root, find_entry(store.instance().tables.values(), "air.flights"))
-        by_spark = tasks_by("spark", lambda: local_session(LocalCluster(2, "1g")))
+        by_spark = tasks_by("spark", lambda: local_session(LocalCluster(2)))
         rows = source().to_reader(max_chunksize=16)
         merge_rows(table, rows, job_id=JOB, run_tasks=by_spark if engine == "spark" else run_here)
 

@@ -79,7 +79,8 @@ def start_cluster(chosen: Mapping[str, str], folder: Path) -> str:
 def run_step(spark: SparkSession, root: str, step: Mapping[str, Any]) -> None:
     """Runs one step; each file of a stream is a batch."""
     # Spark starts new Python processes for another environment: those of a former step have passed the failpoint.
-    spark.sparkContext.environment |= {"DEPLOYER_FAILPOINT": step.get("failpoint", ""), "STEP": uuid.uuid4().hex}
+    failpoint = step.get("failpoint", "")
+    spark.sparkContext.environment |= {"DEPLOYER_FAILPOINT": failpoint, "STEP": uuid.uuid4().hex if failpoint else ""}
     register(spark)  # with the environment as it is now
     options = {"root": root, **step.get("options", {})}
     if step["kind"] == "write":

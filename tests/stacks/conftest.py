@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from deployer.platform.isolation.process import prepare
 from tests.aws_provider.forking import SOCKET, forked_providers
 from tests.aws_provider.install import install_aws_provider
 from tests.cli.conftest import Deployer, deployer  # noqa: F401 (fixture)
@@ -21,6 +22,8 @@ from tests.state.aws_server import moto_server
 from tests.wheelhouse import make_wheelhouse, trust_wheelhouse, use_wheelhouse
 
 REGION = "eu-central-1"
+#: Parts of pulumi_aws that programs with clusters and services load; the process that programs are forks of has them.
+PARTS = ("budgets", "emr", "emrserverless", "glue", "kms", "scheduler", "sns", "sqs")
 
 
 @pytest.fixture(scope="session")
@@ -38,6 +41,7 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             ("DEFAULT_REGION", REGION),
         ):
             environment.setenv(f"AWS_{name}", value)
+        prepare(*(f"pulumi_aws.{part}" for part in PARTS))
         yield url
 
 

@@ -129,7 +129,7 @@ def one_at_a_time(application: Callable[..., Iterable[bytes]]) -> Callable[..., 
 def main(unlocked: bool) -> None:
     modules: Any = backends
     modules.list_of_moto_modules = cache(lambda listed=backends.list_of_moto_modules: tuple(listed()))
-    application: Any = DomainDispatcherApplication(create_backend_app)
+    application: Any = aws_server_runs.with_states(DomainDispatcherApplication(create_backend_app))
     bucket: Any = FakeBucket
     bucket.get_permission = get_permission
     aws_server_emr.extend()
@@ -148,7 +148,6 @@ def main(unlocked: bool) -> None:
         patched = SQSBackend
         patched.receive_message = receive_message
         application = one_at_a_time(application)
-    application = aws_server_runs.with_states(application)
     server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=Quiet)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_port, flush=True)

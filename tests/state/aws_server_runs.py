@@ -3,7 +3,7 @@
 AWS answers a known token with the run that it was first sent for
 (https://docs.aws.amazon.com/emr-serverless/latest/APIReference/API_StartJobRun.html). Nothing moves a run on by itself
 here: whoever plays the cluster says where it stands, by `POST /-/job-runs` with `id`, `state` and `details`, of EMR's
-steps and clusters too. And moto's EMR cannot cancel a step.
+steps and clusters too; `GET` gives the states of all by their ids. And moto's EMR cannot cancel a step.
 """
 
 from __future__ import annotations
@@ -33,11 +33,15 @@ def start_job_run(self: EMRServerlessBackend, application_id: str, client_token:
 
 
 def with_states(application: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[bytes]]:
-    """The server with one more path, which says where a run stands."""
+    """The server with one more path, which takes and gives the states of runs."""
 
     def answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         if environ["PATH_INFO"] != PATH:
             return application(environ, start_response)
+        if environ["REQUEST_METHOD"] == "GET":
+            found = json.dumps({each.id: each.state for each in [*_runs(), *_steps_and_clusters()]}).encode()
+            start_response("200 OK", [("Content-Length", str(len(found)))])
+            return [found]
         wanted = json.loads(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"])))
         for run in _runs():
             if run.id == wanted["id"]:

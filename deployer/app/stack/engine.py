@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 #: Modules that programs import, which takes a while.
 _OF_PROGRAMS = ("deployer.components",)
-_OF_PROGRAMS_ON_AWS = ("pulumi_aws", "pulumi_aws.s3", "pulumi_aws.dynamodb")
+_OF_PROGRAMS_ON_AWS = (
+    *(f"deployer.components.{name}" for name in ("lake", "bucket", "state_table", "alarms", "catalog", "jobs")),
+    *(f"pulumi_aws.{name}" for name in ("s3", "dynamodb", "iam", "cloudwatch")),
+)
+_OF_JOBS_ON_AWS = ("deployer.compute.packaging.wheel:build_wheel",)
 
 
 def prepare_for(workspace: Workspace, lake: Lake | None = None) -> None:
@@ -28,8 +32,10 @@ def prepare_for(workspace: Workspace, lake: Lake | None = None) -> None:
     if lake is None:
         prepare_program(workspace.project, "auto", *_OF_PROGRAMS)
         return
-    on_aws = _OF_PROGRAMS_ON_AWS if lake.instance.root.startswith("s3://") else ()
-    prepare_program(workspace.project, lake.instance.engine, *_OF_PROGRAMS, *on_aws)
+    declares_aws = lake.instance.root.startswith("s3://") and workspace.values.get("aws") != "none"
+    on_aws = _OF_PROGRAMS_ON_AWS if declares_aws else ()
+    jobs = _OF_JOBS_ON_AWS if on_aws and any(each.kind != "local" for each in lake.instance.clusters) else ()
+    prepare_program(workspace.project, lake.instance.engine, *_OF_PROGRAMS, *on_aws, *jobs)
 
 
 def held(workspace: Workspace, lake: Lake) -> AbstractContextManager[None]:

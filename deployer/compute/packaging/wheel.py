@@ -11,7 +11,7 @@ import io
 import re
 import zipfile
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
@@ -67,7 +67,13 @@ def job_programs() -> dict[str, bytes]:
     }
 
 
-def _files(package: str) -> Iterator[tuple[str, bytes]]:
+@cache
+def _files(package: str) -> tuple[tuple[str, bytes], ...]:
+    """Returns the files of a package by their names, read once: a process runs the code that it began with."""
+    return tuple(_read_files(package))
+
+
+def _read_files(package: str) -> Iterator[tuple[str, bytes]]:
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         raise ModuleNotFoundError(package)

@@ -3,8 +3,8 @@
 It imports the modules that such code needs once, so that each fork has them, and does not run the code itself. Requests
 and answers are lines of JSON over a Unix socket, one after the other:
 
-    {"load": [MODULE, …]}
-        imports them, where they are installed; there is no answer
+    {"load": ["MODULE" or "MODULE:FUNCTION", …]}
+        imports them, where they are installed, and calls the functions, which keep what they return; there is no answer
     {"start": "MODULE:FUNCTION", "environment": {…}, "folder": PATH}
         comes with a channel's and an output's descriptor; {"pid": PID}
     {"end": PID, "seconds": S}
@@ -54,9 +54,9 @@ def main(arguments: Sequence[str]) -> NoReturn:
     try:
         for request, descriptors in _requests(control):
             if "load" in request:
-                for module in request["load"]:
+                for name in request["load"]:
                     with contextlib.suppress(Exception):  # the later import raises the error
-                        importlib.import_module(module)
+                        _load(name)
                 continue
             if "start" in request:
                 answer: dict[str, Any] = {"pid": _start(request, control, *descriptors)}
@@ -89,6 +89,14 @@ def _requests(control: socket.socket) -> Iterator[tuple[dict[str, Any], list[int
             yield json.loads(line), descriptors
         if lines:
             descriptors = []
+
+
+def _load(name: str) -> None:
+    module, _, function = name.partition(":")
+    # Pulumi runs a package of its SDKs when the first attribute is looked up, and not before.
+    found = getattr(importlib.import_module(module), function or "__all__", None)
+    if function and found is not None:
+        found()
 
 
 def _start(request: dict[str, Any], control: socket.socket, channel: int, output: int) -> int:

@@ -95,7 +95,10 @@ class Isolated:
 
 
 def prepare(*modules: str) -> None:
-    """Starts the host, which imports these modules in the background, so that a process that starts later has them."""
+    """Starts the host, which imports these modules in the background, so that a process that starts later has them.
+
+    `MODULE:FUNCTION` also calls a function, which keeps what it returns.
+    """
     with contextlib.suppress(DeployerError):  # reported when a process is started
         _host().load(modules)
 
