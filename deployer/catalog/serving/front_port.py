@@ -1,9 +1,8 @@
 """The port that clients connect to.
 
-Rerun's client first asks for `GET /version` by HTTP/1.1, and then calls by HTTP/2 on the same port. gRPC's server knows
-HTTP/2 alone, so this one has the port: it answers the first, and passes the bytes of the second on to the socket of
-gRPC, which only this user can open. On loopback, it serves processes of its own user. Connections are limited in number
-and end with clients that are gone or take nothing, since each has two threads.
+Rerun's client first asks for `GET /version` by HTTP/1.1, and then calls by HTTP/2 on the same port. On loopback, it
+serves processes of its own user. Connections are limited in number, since each has a thread, and end with clients that
+are gone or take nothing.
 """
 
 from __future__ import annotations
@@ -12,21 +11,16 @@ import contextlib
 import errno
 import os
 import socket
-import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import count
-from pathlib import Path
-from urllib.parse import unquote
 
 from deployer.platform.system.connections import IS_USER_KNOWN, connection_user
 
 _HTTP_2 = b"PRI"  #: how a connection of HTTP/2 begins (RFC 9113, 3.4)
-_PIECE = 1 << 18  #: bytes that are passed on at once
 _PATIENCE = 30.0  #: seconds for the first bytes of a connection, for a request of HTTP/1.1, and for the end of threads
-_SENDING = 600  #: seconds in which a client has to take some of the bytes that are sent to it
+SENDING = 600.0  #: seconds in which a client has to take some of the bytes that are sent to it
 _CONNECTIONS = 256  #: that may be open at once; more are closed
 _SILENT = 60  #: seconds after which a silent client is asked whether it is there, and between such questions
 _PAUSE = 0.1  #: seconds until connections are accepted again
@@ -36,50 +30,28 @@ _MAX_HEAD = 8192  #: bytes of a request of HTTP/1.1
 _NO_BODY = b"Connection: close\r\nContent-Length: 0\r\n\r\n"
 
 
-class LiveConnections:
-    """The connections whose clients are there, by the paths of the sockets that gRPC knows them by.
-
-    gRPC may report the end of a connection as the end of a stream of requests, and only later that it was broken off. A
-    connection does not exist in the lake any more before gRPC can see its end.
-    """
-
-    def __init__(self) -> None:
-        self._numbers = count(1)
-        self._paths = set[str]()
-
-    @contextmanager
-    def connected(self, inner: str) -> Iterator[tuple[socket.socket, Callable[[], None]]]:
-        """Yields a socket that is connected to gRPC's, and what ends its connection's life."""
-        path = f"{inner}.{next(self._numbers)}"
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
-            try:
-                server.bind(path)
-                self._paths.add(path)
-                server.connect(inner)
-                yield server, lambda: self._paths.discard(path)
-            finally:
-                self._paths.discard(path)
-                Path(path).unlink(missing_ok=True)
-
-    def has(self, peer: str) -> bool:
-        """Returns whether a client is there, by what gRPC says of its connection: `unix:PATH`."""
-        return unquote(peer).removeprefix("unix:") in self._paths
-
-
 @contextmanager
-def front_port(host: str, port: int, inner: str, connections: LiveConnections) -> Iterator[int]:
+def front_port(host: str, port: int, serve_http_2: Callable[[socket.socket], None]) -> Iterator[int]:
     """Listens at `host` and `port` (0: any that is free) for the time of a block; yields the port.
 
-    `inner` is the path of gRPC's socket. Raises OSError where it cannot listen.
+    Calls `serve_http_2` in a thread of its own for each connection that begins as HTTP/2 does. Connections are closed
+    at the end of the block. Raises OSError where it cannot listen.
     """
     listening = socket.create_server((host, port), backlog=128)
     only_user = listening.getsockname()[0] == "127.0.0.1" and IS_USER_KNOWN
     number = int(listening.getsockname()[1])
+    is_open, served, lock = [True], dict[socket.socket, threading.Thread](), threading.Lock()
 
     def serve(client: socket.socket) -> None:
         try:
-            _serve(client, inner, only_user, connections)
+            with lock:
+                if not is_open[0]:
+                    return client.close()
+                served[client] = threading.current_thread()
+            _serve(client, serve_http_2, only_user)
         finally:
+            with lock:
+                served.pop(client, None)
             free.release()
 
     free = threading.BoundedSemaphore(_CONNECTIONS)
@@ -92,6 +64,14 @@ def front_port(host: str, port: int, inner: str, connections: LiveConnections) -
             listening.shutdown(socket.SHUT_RDWR)
         listening.close()
         accepting.join(_PATIENCE)
+        with lock:
+            is_open[0] = False
+            rest = dict(served)
+        for client in rest:
+            with contextlib.suppress(OSError):
+                client.shutdown(socket.SHUT_RDWR)
+        for thread in rest.values():
+            thread.join(_PATIENCE)
 
 
 def _accept(listening: socket.socket, free: threading.BoundedSemaphore, serve: Callable[[socket.socket], None]) -> None:
@@ -113,7 +93,7 @@ def _accept(listening: socket.socket, free: threading.BoundedSemaphore, serve: C
             free.release()
 
 
-def _serve(client: socket.socket, inner: str, only_user: bool, connections: LiveConnections) -> None:
+def _serve(client: socket.socket, serve_http_2: Callable[[socket.socket], None], only_user: bool) -> None:
     with client, contextlib.suppress(OSError, RuntimeError):  # the client went away, or there are too many threads
         client.settimeout(_PATIENCE)
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -121,17 +101,14 @@ def _serve(client: socket.socket, inner: str, only_user: bool, connections: Live
             return
         head = _first_bytes(client)
         if head == _HTTP_2:
-            client.settimeout(None)
             _end_with_client(client)
-            with connections.connected(inner) as (server, end):
-                _pass_on_both(client, server, end)
+            serve_http_2(client)
         elif head:
             client.sendall(_answer(client))
 
 
 def _end_with_client(client: socket.socket) -> None:
-    """Has the connection end when the client is gone without a word, or takes nothing for `_SENDING` seconds."""
-    client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", _SENDING, 0))
+    """Has the connection end when the client is gone without a word."""
     client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option in ("TCP_KEEPIDLE", "TCP_KEEPINTVL"):  # where the system has them
         if hasattr(socket, option):
@@ -161,30 +138,3 @@ def _answer(client: socket.socket) -> bytes:
     if request.startswith((b"GET /version ", b"GET /version?")):
         return b"HTTP/1.1 200 OK\r\n" + _NO_BODY
     return b"HTTP/1.1 404 Not Found\r\n" + _NO_BODY
-
-
-def _pass_on_both(client: socket.socket, server: socket.socket, end: Callable[[], None]) -> None:
-    """Copies both directions until both are closed; calls `end` when the client's is. Where gRPC closes its own, or the
-    client takes nothing, nothing more can be answered: the client's is closed too."""
-
-    def pass_back() -> None:
-        _pass_on(server, client)
-        with contextlib.suppress(OSError):
-            client.shutdown(socket.SHUT_RDWR)
-
-    back = threading.Thread(target=pass_back, daemon=True)
-    back.start()
-    _pass_on(client, server, end)
-    back.join()
-
-
-def _pass_on(source: socket.socket, target: socket.socket, end: Callable[[], None] = lambda: None) -> None:
-    """Copies bytes until either end is closed, calls `end`, and then closes that direction of the other."""
-    piece = bytearray(_PIECE)
-    view = memoryview(piece)
-    with contextlib.suppress(OSError):
-        while read := source.recv_into(piece):
-            target.sendall(view[:read])
-    end()
-    with contextlib.suppress(OSError):
-        target.shutdown(socket.SHUT_WR)

@@ -1,55 +1,48 @@
-"""The server: gRPC on a socket of this user, its calls and their errors, and the port for clients in front of it."""
+"""The server: the calls of the protocol and their errors, behind the port that clients connect to."""
 
 from __future__ import annotations
 
 import logging
+import socket
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
-
-import grpc
-from google.protobuf.message import DecodeError
 
 from deployer.catalog.datasets.model.registry import AlreadyThere
 from deployer.catalog.datasets.reads.fetching import ChangedSource
 from deployer.catalog.entries import Entries, NameTaken
-from deployer.catalog.protocol.messages import SERVICE, Method, methods
+from deployer.catalog.protocol.messages import Method, methods
 from deployer.catalog.serving.datasets import DatasetService
-from deployer.catalog.serving.front_port import LiveConnections, front_port
-from deployer.catalog.serving.requests import IdleStream, received
-from deployer.catalog.serving.service import Call, CatalogService, Unsupported
-from deployer.catalog.serving.slow_readers import SlowReaders
+from deployer.catalog.serving.front_port import SENDING, front_port
+from deployer.catalog.serving.grpc_calls import Call, Calls, IdleStream, Status
+from deployer.catalog.serving.http2.connection import Connection, Patience
+from deployer.catalog.serving.service import CatalogService, Unsupported
 from deployer.catalog.serving.versions import UnsupportedClient, require_served
 from deployer.datasets.dataset import load_lance
 from deployer.errors import Conflict, DeployerError, InvalidInput, NotFound, Refused
-from deployer.platform.files.temporary import temporary_folder
 from deployer.state.store import StateStore
 
-THREADS = 64  #: calls that are answered at a time: one client reads with up to 12
+THREADS = 64  #: calls that are answered at a time: one client reads with up to 24
 _WAITING = 1024  #: calls that are answered or wait for it; more are refused
-_LONGEST = 1 << 30  #: bytes of a message of a client
 _LOG = logging.getLogger("deployer.catalog")
 
 #: The codes by which the client chooses the class of its error.
-_CODES: tuple[tuple[type[Exception], grpc.StatusCode], ...] = (
-    (NotFound, grpc.StatusCode.NOT_FOUND),
-    (NameTaken, grpc.StatusCode.ALREADY_EXISTS),
-    (AlreadyThere, grpc.StatusCode.ALREADY_EXISTS),
-    (ChangedSource, grpc.StatusCode.FAILED_PRECONDITION),
-    (IdleStream, grpc.StatusCode.DEADLINE_EXCEEDED),
-    (Conflict, grpc.StatusCode.ABORTED),
-    (Refused, grpc.StatusCode.PERMISSION_DENIED),
-    (InvalidInput, grpc.StatusCode.INVALID_ARGUMENT),
-    (Unsupported, grpc.StatusCode.UNIMPLEMENTED),
-    (UnsupportedClient, grpc.StatusCode.FAILED_PRECONDITION),
+_CODES: tuple[tuple[type[Exception], Status], ...] = (
+    (NotFound, Status.NOT_FOUND),
+    (NameTaken, Status.ALREADY_EXISTS),
+    (AlreadyThere, Status.ALREADY_EXISTS),
+    (ChangedSource, Status.FAILED_PRECONDITION),
+    (IdleStream, Status.DEADLINE_EXCEEDED),
+    (Conflict, Status.ABORTED),
+    (Refused, Status.PERMISSION_DENIED),
+    (InvalidInput, Status.INVALID_ARGUMENT),
+    (Unsupported, Status.UNIMPLEMENTED),
+    (UnsupportedClient, Status.FAILED_PRECONDITION),
 )
 #: Seconds in which the next request of a stream has to come, an answer has to be taken, and an idle connection is kept.
 PATIENCE = 600.0
-_GRACE = 0.01  #: seconds in which a cancelled call is known to be so after its stream ended
 _FOR_ALL = "Version"  #: the call that clients of every release may make
 
 
@@ -59,28 +52,24 @@ def served(store: StateStore, root: str, host: str = "127.0.0.1", port: int = 0)
 
     Raises InvalidInput where it cannot listen at that address.
     """
-    calls = {**CatalogService(Entries(store, root)).calls(), **DatasetService.of(store, root).calls()}
-    options = [
-        ("grpc.max_receive_message_length", _LONGEST),
-        ("grpc.max_send_message_length", -1),
-        ("grpc.max_connection_idle_ms", int(PATIENCE * 1000)),
-    ]
-    server = grpc.server(ThreadPoolExecutor(THREADS, "catalog"), options=options, maximum_concurrent_rpcs=_WAITING)
-    connections, readers = LiveConnections(), SlowReaders(PATIENCE)
-    server.add_generic_rpc_handlers((_handlers(calls, connections, readers),))
-    with readers.watched(), temporary_folder("catalog") as folder:
-        inner = str(folder / "grpc")
-        server.add_insecure_port(f"unix:{inner}")
-        server.start()
-        loading = threading.Thread(target=_load, name="load")
-        try:
-            with _listening(host, port, inner, connections) as number:
-                loading.start()
-                yield f"rerun+http://{host}:{number}"
-        finally:
-            server.stop(grace=None).wait()
-            if loading.ident is not None:
-                loading.join()
+    known = {**CatalogService(Entries(store, root)).calls(), **DatasetService.of(store, root).calls()}
+    pool = ThreadPoolExecutor(THREADS, "catalog")
+    checked = {each: _checked(each, known.get(each.name, _unsupported(each))) for each in methods()}
+    calls = Calls(checked, _status, pool, _WAITING, PATIENCE)
+    patience = Patience(SENDING, PATIENCE)
+
+    def serve(client: socket.socket) -> None:
+        Connection(client, calls.start, patience).serve()
+
+    loading = threading.Thread(target=_load, name="load")
+    try:
+        with _listening(host, port, serve) as number:
+            loading.start()
+            yield f"rerun+http://{host}:{number}"
+    finally:
+        pool.shutdown(cancel_futures=True)
+        if loading.ident is not None:
+            loading.join()
 
 
 def _load() -> None:
@@ -92,8 +81,8 @@ def _load() -> None:
 
 
 @contextmanager
-def _listening(host: str, port: int, inner: str, connections: LiveConnections) -> Iterator[int]:
-    opened = front_port(host, port, inner, connections)
+def _listening(host: str, port: int, serve: Callable[[socket.socket], None]) -> Iterator[int]:
+    opened = front_port(host, port, serve)
     try:
         number = opened.__enter__()
     except OSError as failure:
@@ -105,16 +94,6 @@ def _listening(host: str, port: int, inner: str, connections: LiveConnections) -
         opened.__exit__(None, None, None)
 
 
-def _handlers(calls: Mapping[str, Call], connections: LiveConnections, readers: SlowReaders) -> Any:
-    return grpc.method_handlers_generic_handler(
-        SERVICE,
-        {
-            each.name: _handler(each, calls.get(each.name, _unsupported(each)), connections, readers)
-            for each in methods()
-        },
-    )
-
-
 def _unsupported(method: Method) -> Call:
     def call(request: Any, headers: Any) -> Any:
         raise Unsupported(f"this server does not answer {method.name}")
@@ -122,104 +101,24 @@ def _unsupported(method: Method) -> Call:
     return call
 
 
-def _handler(method: Method, call: Call, connections: LiveConnections, readers: SlowReaders) -> Any:
-    make = {
-        (False, False): grpc.unary_unary_rpc_method_handler,
-        (False, True): grpc.unary_stream_rpc_method_handler,
-        (True, False): grpc.stream_unary_rpc_method_handler,
-    }[method.takes_stream, method.gives_stream]
-    checked = _checked(method, call)
-    answered = (
-        _stream(checked, readers)
-        if method.gives_stream
-        else _single(checked, connections if method.takes_stream else None)
-    )
-    return make(answered, request_deserializer=_parser(method), response_serializer=_serialized)
-
-
-@dataclass(frozen=True, slots=True)
-class _Malformed:
-    """Bytes of a caller that are not a message, and why."""
-
-    why: str
-
-
-def _parser(method: Method) -> Callable[[bytes], Any]:
-    def parse(data: bytes) -> Any:
-        try:
-            return method.request.FromString(data)
-        except DecodeError as failure:
-            return _Malformed(str(failure))
-
-    return parse
-
-
 def _checked(method: Method, call: Call) -> Call:
-    """Returns the call, which raises InvalidInput for malformed requests, and UnsupportedClient."""
-
-    def well_formed(request: Any) -> Any:
-        if isinstance(request, _Malformed):
-            raise InvalidInput(f"the request is not a {method.name} message: {request.why}", remedy="send one")
-        return request
+    """Returns the call, which raises UnsupportedClient."""
+    if method.name == _FOR_ALL:
+        return call
 
     def checked(request: Any, headers: Mapping[str, str]) -> Any:
-        if method.name != _FOR_ALL:
-            require_served(headers)
-        return call(map(well_formed, request) if method.takes_stream else well_formed(request), headers)
+        require_served(headers)
+        return call(request, headers)
 
     return checked
 
 
-def _whole(requests: Iterator[Any], context: Any, connections: LiveConnections) -> Iterator[Any]:
-    """Yields the requests of a stream. Raises InvalidInput where the caller went away before its end, which gRPC may
-    report as an end."""
-    yield from received(requests, PATIENCE)
-    time.sleep(_GRACE)
-    if not (connections.has(context.peer()) and context.is_active()):
-        raise InvalidInput("the stream of requests was interrupted", remedy="send all of it again")
-
-
-def _single(call: Call, connections: LiveConnections | None) -> Callable[[Any, Any], Any]:
-    def answered(request: Any, context: Any) -> Any:
-        try:
-            return call(request if connections is None else _whole(request, context, connections), _headers(context))
-        except BaseException as failure:  # a panic of Lance's is not an Exception, and would leave the caller waiting
-            _abort(context, failure)
-
-    return answered
-
-
-def _stream(call: Call, readers: SlowReaders) -> Callable[[Any, Any], Iterator[Any]]:
-    def answered(request: Any, context: Any) -> Iterator[Any]:
-        try:
-            yield from readers.taken(call(request, _headers(context)), context)
-        except GeneratorExit:  # the caller went away
-            raise
-        except BaseException as failure:
-            _abort(context, failure)
-
-    return answered
-
-
-def _headers(context: Any) -> dict[str, str]:
-    """Returns the headers of the caller; those that end in `-bin` have the bytes of a text."""
-    sent = context.invocation_metadata() or ()
-    return {key: value if isinstance(value, str) else value.decode(errors="replace") for key, value in sent}
-
-
-def _serialized(message: Any) -> bytes:
-    """Returns the bytes of an answer, which a call may have made already."""
-    return message if isinstance(message, bytes) else bytes(message.SerializeToString())
-
-
-def _abort(context: Any, failure: BaseException) -> None:
-    """Ends the call with the code of the failure. What is not an error of ours is logged, and hidden from the
-    client."""
+def _status(failure: BaseException) -> tuple[Status, str]:
+    """Returns the status of a failure. What is not an error of ours is logged, and hidden from the client."""
     for kind, code in _CODES:
         if isinstance(failure, kind):
-            context.abort(code, str(failure))
+            return code, str(failure)
     if isinstance(failure, DeployerError):
-        context.abort(grpc.StatusCode.INTERNAL, str(failure))
-    if context.is_active():  # else the caller went away
-        _LOG.error("a call failed", exc_info=failure)
-    context.abort(grpc.StatusCode.INTERNAL, f"the server failed: {type(failure).__name__}; its log says more")
+        return Status.INTERNAL, str(failure)
+    _LOG.error("a call failed", exc_info=failure)
+    return Status.INTERNAL, f"the server failed: {type(failure).__name__}; its log says more"
