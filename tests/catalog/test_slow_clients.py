@@ -12,7 +12,7 @@ import pytest
 from deployer.catalog.protocol.messages import SERVICE, cloud
 from deployer.catalog.serving import front_port as ports
 from deployer.catalog.serving import server
-from deployer.catalog.serving.http2.frames import Kind, frame
+from deployer.catalog.serving.http2.frames import settings
 from deployer.catalog.serving.server import served
 from deployer.state import open_store
 from tests.catalog.clients import Client
@@ -96,10 +96,11 @@ def test_a_request_that_trickles_in_is_ended(lake: Lake, monkeypatch: pytest.Mon
     raise AssertionError("it is still served")
 
 
+@pytest.mark.full
 def test_a_client_that_takes_no_bytes_loses_its_connection(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "SENDING", 0.5)
     monkeypatch.setattr(server, "PATIENCE", 2.0)
-    pings = frame(Kind.PING, payload=bytes(8)) * 4096
+    sent = settings({}) * 4096  # each is answered
     with (
         closing(open_store(lake.root)) as store,
         served(store, lake.root) as url,
@@ -108,6 +109,6 @@ def test_a_client_that_takes_no_bytes_loses_its_connection(lake: Lake, monkeypat
         client.sendall(PREFACE)
         with pytest.raises(ConnectionError):
             while True:  # answers fill the buffers of both ends; then nothing more is read
-                client.sendall(pings)
+                client.sendall(sent)
         with closing(Client(url)) as other:
             assert other.names() == ["air.flights", "air.empty"]
