@@ -38,7 +38,7 @@ class Kind(IntEnum):
 
 
 class Code(IntEnum):
-    """Why a stream or a connection ends."""
+    """The reasons for which a stream or a connection ends."""
 
     NO_ERROR = 0
     PROTOCOL_ERROR = 1

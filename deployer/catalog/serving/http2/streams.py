@@ -143,7 +143,7 @@ class Stream:
 
     @property
     def has_request(self) -> bool:
-        """Whether there is something to take: a message, or the end of them."""
+        """Returns whether there is something to take: a message, or the end of them."""
         return bool(self._messages) or self.is_complete
 
     def completed(self) -> None:
@@ -162,7 +162,7 @@ class Stream:
         return found
 
     def end(self) -> None:
-        """Ends the call: whoever waits for it is told, and its answers are not sent."""
+        """Ends the call: threads that wait for it get `Gone`, and its answers are not sent."""
         with self._changed:
             self.is_gone = True
             self._answers.clear()
