@@ -134,6 +134,7 @@ def test_a_window_that_shrinks_holds_answers_back(address: str) -> None:
     with FrameClient(address, {INITIAL_WINDOW_SIZE: 4}) as client:
         client.call(1, "Version")
         assert len(client.until(Kind.DATA).payload) == 4
+        client.ping()  # is answered, whatever waits
         client.send(settings({INITIAL_WINDOW_SIZE: 0}))
         client.send(number(Kind.WINDOW_UPDATE, 1, 5))  # of -4: one byte
         assert len(client.until(Kind.DATA).payload) == 1
@@ -303,6 +304,18 @@ def test_calls_beyond_those_of_the_server_are_refused(lake: Lake, monkeypatch: p
         pytest.raises(grpc.RpcError, match=r"RESOURCE_EXHAUSTED.*try again later"),
     ):
         client("Version")
+
+
+def test_a_connection_without_calls_is_ended(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "PATIENCE", 0.2)
+    with (
+        closing(open_store(lake.root)) as store,
+        served(store, lake.root) as url,
+        FrameClient(url.removeprefix("rerun+http://")) as client,
+    ):
+        first = client.until(Kind.GOAWAY)  # a call that is on its way would still be answered
+        assert first.payload == ((1 << 31) - 1).to_bytes(4, "big") + bytes(4)
+        assert client.goodbye() == Code.NO_ERROR
 
 
 def test_requests_are_taken_no_faster_than_they_are_read() -> None:

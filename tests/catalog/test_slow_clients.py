@@ -106,6 +106,7 @@ def test_a_client_that_takes_no_bytes_loses_its_connection(lake: Lake, monkeypat
         served(store, lake.root) as url,
         connected(url.removeprefix("rerun+http://")) as client,
     ):
+        client.settimeout(120)
         client.sendall(PREFACE)
         with pytest.raises(ConnectionError):
             while True:  # answers fill the buffers of both ends; then nothing more is read

@@ -53,6 +53,7 @@ class Connection:
         self._window = self._initial_window = frames.DEFAULT_WINDOW
         self._largest_frame = frames.SMALLEST_FRAME
         self._unseen = 0  # bytes of all calls that were read, and that the client does not know of
+        self._is_leaving = False  # whether the client was asked to begin no more calls
         self._pings = list[bytes]()
         self._since_ping = 0
         self._heard = self._sent = time.monotonic()
@@ -150,7 +151,10 @@ class Connection:
             is_over = now - self._sent > self._patience.sending
         else:
             is_over = not self._streams and now - max(self._heard, self._sent) > self._patience.idle
-        if is_over:
+        if is_over and not (self._output.size or self._is_leaving):  # a call may be on its way
+            self._is_leaving, self._heard = True, now
+            self._output.add(frames.goodbye(frames.LARGEST_WINDOW, Code.NO_ERROR))
+        elif is_over:
             raise ConnectionFault(Code.NO_ERROR, "the connection is not used")
         for each in list(self._streams.values()):
             waits_for_client = each.answer is not None or not each.is_started
