@@ -19,7 +19,7 @@ import pyarrow as pa
 from deployer.catalog.protocol.dataframes import rows_in, schema_in
 from deployer.catalog.protocol.messages import Method, cloud, methods
 from deployer.catalog.serving import server
-from deployer.catalog.serving.service import Call
+from deployer.catalog.serving.grpc_calls import Call
 
 FOLDER = "/FOLDER"
 ENTRY_ID = "x-rerun-entry-id"

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import socket
-import threading
 import time
 from contextlib import closing
-from pathlib import Path
 
 import grpc
 import pytest
@@ -14,6 +12,7 @@ import pytest
 from deployer.catalog.protocol.messages import SERVICE, cloud
 from deployer.catalog.serving import front_port as ports
 from deployer.catalog.serving import server
+from deployer.catalog.serving.http2.frames import settings
 from deployer.catalog.serving.server import served
 from deployer.state import open_store
 from tests.catalog.clients import Client
@@ -63,7 +62,7 @@ def test_connections_beyond_the_limit_are_closed(lake: Lake, monkeypatch: pytest
         with connected(address) as first, connected(address) as second:
             for each in (first, second):
                 each.sendall(PREFACE)
-                assert each.recv(1)  # gRPC has it
+                assert each.recv(1)  # it is served
             with connected(address) as third:
                 assert is_closed(third)
         until = time.monotonic() + 30
@@ -98,44 +97,19 @@ def test_a_request_that_trickles_in_is_ended(lake: Lake, monkeypatch: pytest.Mon
 
 
 @pytest.mark.full
-def test_a_client_that_takes_no_bytes_loses_its_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ports, "_SENDING", 1)
-    inner = str(tmp_path / "grpc")
-    ended = threading.Event()
-
-    def send_without_end() -> None:
-        accepted, _ = listening.accept()
-        with accepted:
-            try:
-                while True:
-                    accepted.sendall(bytes(1 << 16))
-            except OSError:
-                ended.set()
-
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
-        listening.bind(inner)
-        listening.listen()
-        sender = threading.Thread(target=send_without_end)
-        sender.start()
-        with (
-            ports.front_port("127.0.0.1", 0, inner, ports.LiveConnections()) as port,
-            connected(f"127.0.0.1:{port}") as client,
-        ):
-            client.sendall(PREFACE)
-            assert ended.wait(60)
-        sender.join(30)
-
-
-def test_a_client_that_grpc_ends_loses_its_connection(tmp_path: Path) -> None:
-    inner = str(tmp_path / "grpc")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
-        listening.bind(inner)
-        listening.listen()
-        with (
-            ports.front_port("127.0.0.1", 0, inner, ports.LiveConnections()) as port,
-            connected(f"127.0.0.1:{port}") as client,
-        ):
-            client.sendall(PREFACE)
-            accepted, _ = listening.accept()
-            accepted.close()
-            assert is_closed(client)  # it sends nothing more, and would have kept two threads
+def test_a_client_that_takes_no_bytes_loses_its_connection(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "SENDING", 0.5)
+    monkeypatch.setattr(server, "PATIENCE", 2.0)
+    sent = settings({}) * 4096  # each is answered
+    with (
+        closing(open_store(lake.root)) as store,
+        served(store, lake.root) as url,
+        connected(url.removeprefix("rerun+http://")) as client,
+    ):
+        client.settimeout(120)
+        client.sendall(PREFACE)
+        with pytest.raises(ConnectionError):
+            while True:  # answers fill the buffers of both ends; then nothing more is read
+                client.sendall(sent)
+        with closing(Client(url)) as other:
+            assert other.names() == ["air.flights", "air.empty"]

@@ -27,8 +27,9 @@ from deployer.catalog.datasets.upkeep import maintain_all, maintain_as_runs
 from deployer.catalog.entries import entry_of_dataset
 from deployer.catalog.protocol.dataframes import part, rows_in, schema_message
 from deployer.catalog.protocol.messages import cloud, common
+from deployer.catalog.serving.grpc_calls import Call
 from deployer.catalog.serving.search import SearchService
-from deployer.catalog.serving.service import ENTRY_ID, Call, Unsupported, details_of, id_in
+from deployer.catalog.serving.service import ENTRY_ID, Unsupported, details_of, id_in
 from deployer.catalog.table_services import run_services
 from deployer.errors import InvalidInput
 from deployer.state.store import StateStore
@@ -170,18 +171,19 @@ class DatasetService:
             for batch in tables.batches(found.slice(start, _ROWS)):
                 yield cloud.QueryDatasetResponse(data=part(batch))
 
-    def fetch_chunks(self, request: Any, headers: Headers) -> Iterator[bytes]:
-        """Yields serialized answers. Each stored message becomes a field of an answer without being decoded."""
+    def fetch_chunks(self, request: Any, headers: Headers) -> Iterator[list[bytes | memoryview]]:
+        """Yields answers made of the stored messages, which are neither decoded nor copied: each is a field of the
+        answer."""
         keys = [key for info in request.chunk_infos for key in _keys(info)]
-        pieces, size = list[bytes | memoryview](), 0
+        parts, size = list[bytes | memoryview](), 0
         for messages in fetching.chunks(self.datasets, self.indexes, keys):
             for each in messages:
-                pieces += [b"\x0a", _varint(len(each)), each]
+                parts += [b"\x0a" + _varint(len(each)), each]
                 size += len(each)
             if size >= _PIECE:
-                yield b"".join(pieces)
-                pieces, size = [], 0
-        yield b"".join(pieces)
+                yield parts
+                parts, size = [], 0
+        yield parts
 
     def do_maintenance(self, request: Any, headers: Headers) -> Any:
         """Does the requested maintenance; the answer has a sentence for each thing that was done."""

@@ -15,7 +15,8 @@ from deployer.catalog.datasets.reads import tables
 from deployer.catalog.datasets.search.searches import NewSearch, Searches
 from deployer.catalog.protocol.dataframes import part, rows_in
 from deployer.catalog.protocol.messages import cloud, enum_value
-from deployer.catalog.serving.service import Call, Unsupported
+from deployer.catalog.serving.grpc_calls import Call
+from deployer.catalog.serving.service import Unsupported
 from deployer.datasets.indexes.instances import Metric, TextIndex, VectorIndex
 from deployer.errors import Corrupt, InvalidInput
 

@@ -1,58 +1,50 @@
-"""The catalog server: the gRPC server on a socket of this user, its calls and their errors, and the port for
-clients."""
+"""The server: the calls of the protocol and their errors, behind the port that clients connect to."""
 
 from __future__ import annotations
 
 import logging
+import socket
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
-
-import grpc
-from google.protobuf.message import DecodeError
 
 from deployer.catalog.datasets.model.registry import AlreadyThere
 from deployer.catalog.datasets.reads.fetching import ChangedSource
 from deployer.catalog.entries import Entries, NameTaken
-from deployer.catalog.protocol.messages import SERVICE, Method, methods
+from deployer.catalog.protocol.messages import Method, methods
 from deployer.catalog.serving.datasets import DatasetService
-from deployer.catalog.serving.front_port import LiveConnections, front_port
-from deployer.catalog.serving.requests import IdleStream, received
-from deployer.catalog.serving.service import Call, CatalogService, Unsupported
-from deployer.catalog.serving.slow_readers import SlowReaders
+from deployer.catalog.serving.front_port import SENDING, front_port
+from deployer.catalog.serving.grpc_calls import Call, Calls, IdleStream, Status
+from deployer.catalog.serving.http2.connection import Connection, Patience
+from deployer.catalog.serving.service import CatalogService, Unsupported
 from deployer.catalog.serving.versions import UnsupportedClient, require_served
 from deployer.datasets.dataset import load_lance
 from deployer.errors import Conflict, DeployerError, InvalidInput, NotFound, Refused
-from deployer.platform.files.temporary import temporary_folder
 from deployer.state.store import StateStore
 
-THREADS = 64  #: calls that are answered at the same time; one client makes up to 12
-_WAITING = 1024  #: most calls that are answered or wait; further calls are refused
-_LONGEST = 1 << 30  #: most bytes of a client's message
+THREADS = 64  #: calls that are answered at a time: one client reads with up to 24
+_WAITING = 1024  #: calls that are answered or wait for it; more are refused
 _LOG = logging.getLogger("deployer.catalog")
 
-#: The gRPC code of each kind of error. The client chooses the class of its exception by the code.
-_CODES: tuple[tuple[type[Exception], grpc.StatusCode], ...] = (
-    (NotFound, grpc.StatusCode.NOT_FOUND),
-    (NameTaken, grpc.StatusCode.ALREADY_EXISTS),
-    (AlreadyThere, grpc.StatusCode.ALREADY_EXISTS),
-    (ChangedSource, grpc.StatusCode.FAILED_PRECONDITION),
-    (IdleStream, grpc.StatusCode.DEADLINE_EXCEEDED),
-    (Conflict, grpc.StatusCode.ABORTED),
-    (Refused, grpc.StatusCode.PERMISSION_DENIED),
-    (InvalidInput, grpc.StatusCode.INVALID_ARGUMENT),
-    (Unsupported, grpc.StatusCode.UNIMPLEMENTED),
-    (UnsupportedClient, grpc.StatusCode.FAILED_PRECONDITION),
+#: The codes by which the client chooses the class of its error.
+_CODES: tuple[tuple[type[Exception], Status], ...] = (
+    (NotFound, Status.NOT_FOUND),
+    (NameTaken, Status.ALREADY_EXISTS),
+    (AlreadyThere, Status.ALREADY_EXISTS),
+    (ChangedSource, Status.FAILED_PRECONDITION),
+    (IdleStream, Status.DEADLINE_EXCEEDED),
+    (Conflict, Status.ABORTED),
+    (Refused, Status.PERMISSION_DENIED),
+    (InvalidInput, Status.INVALID_ARGUMENT),
+    (Unsupported, Status.UNIMPLEMENTED),
+    (UnsupportedClient, Status.FAILED_PRECONDITION),
 )
 #: Seconds within which the next request of a stream must arrive and an answer must be read; also the seconds for which
 #: an idle connection is kept.
 PATIENCE = 600.0
-_GRACE = 0.01  #: seconds after the end of a stream within which gRPC reports that its call was cancelled
-_FOR_ALL = "Version"  #: the call that clients of all releases may make
+_FOR_ALL = "Version"  #: the call that clients of every release may make
 
 
 @contextmanager
@@ -61,28 +53,24 @@ def served(store: StateStore, root: str, host: str = "127.0.0.1", port: int = 0)
 
     Raises InvalidInput where it cannot listen at that address.
     """
-    calls = {**CatalogService(Entries(store, root)).calls(), **DatasetService.of(store, root).calls()}
-    options = [
-        ("grpc.max_receive_message_length", _LONGEST),
-        ("grpc.max_send_message_length", -1),
-        ("grpc.max_connection_idle_ms", int(PATIENCE * 1000)),
-    ]
-    server = grpc.server(ThreadPoolExecutor(THREADS, "catalog"), options=options, maximum_concurrent_rpcs=_WAITING)
-    connections, readers = LiveConnections(), SlowReaders(PATIENCE)
-    server.add_generic_rpc_handlers((_handlers(calls, connections, readers),))
-    with readers.watched(), temporary_folder("catalog") as folder:
-        inner = str(folder / "grpc")
-        server.add_insecure_port(f"unix:{inner}")
-        server.start()
-        loading = threading.Thread(target=_load, name="load")
-        try:
-            with _listening(host, port, inner, connections) as number:
-                loading.start()
-                yield f"rerun+http://{host}:{number}"
-        finally:
-            server.stop(grace=None).wait()
-            if loading.ident is not None:
-                loading.join()
+    known = {**CatalogService(Entries(store, root)).calls(), **DatasetService.of(store, root).calls()}
+    pool = ThreadPoolExecutor(THREADS, "catalog")
+    checked = {each: _checked(each, known.get(each.name, _unsupported(each))) for each in methods()}
+    calls = Calls(checked, _status, pool, _WAITING, PATIENCE)
+    patience = Patience(SENDING, PATIENCE)
+
+    def serve(client: socket.socket) -> None:
+        Connection(client, calls.start, patience).serve()
+
+    loading = threading.Thread(target=_load, name="load")
+    try:
+        with _listening(host, port, serve) as number:
+            loading.start()
+            yield f"rerun+http://{host}:{number}"
+    finally:
+        pool.shutdown(cancel_futures=True)
+        if loading.ident is not None:
+            loading.join()
 
 
 def _load() -> None:
@@ -94,8 +82,8 @@ def _load() -> None:
 
 
 @contextmanager
-def _listening(host: str, port: int, inner: str, connections: LiveConnections) -> Iterator[int]:
-    opened = front_port(host, port, inner, connections)
+def _listening(host: str, port: int, serve: Callable[[socket.socket], None]) -> Iterator[int]:
+    opened = front_port(host, port, serve)
     try:
         number = opened.__enter__()
     except OSError as failure:
@@ -107,16 +95,6 @@ def _listening(host: str, port: int, inner: str, connections: LiveConnections) -
         opened.__exit__(None, None, None)
 
 
-def _handlers(calls: Mapping[str, Call], connections: LiveConnections, readers: SlowReaders) -> Any:
-    return grpc.method_handlers_generic_handler(
-        SERVICE,
-        {
-            each.name: _handler(each, calls.get(each.name, _unsupported(each)), connections, readers)
-            for each in methods()
-        },
-    )
-
-
 def _unsupported(method: Method) -> Call:
     def call(request: Any, headers: Any) -> Any:
         raise Unsupported(f"this server does not answer {method.name}")
@@ -124,105 +102,24 @@ def _unsupported(method: Method) -> Call:
     return call
 
 
-def _handler(method: Method, call: Call, connections: LiveConnections, readers: SlowReaders) -> Any:
-    make = {
-        (False, False): grpc.unary_unary_rpc_method_handler,
-        (False, True): grpc.unary_stream_rpc_method_handler,
-        (True, False): grpc.stream_unary_rpc_method_handler,
-    }[method.takes_stream, method.gives_stream]
-    checked = _checked(method, call)
-    answered = (
-        _stream(checked, readers)
-        if method.gives_stream
-        else _single(checked, connections if method.takes_stream else None)
-    )
-    return make(answered, request_deserializer=_parser(method), response_serializer=_serialized)
-
-
-@dataclass(frozen=True, slots=True)
-class _Malformed:
-    """A request whose bytes are not a valid message. `why` is the reason."""
-
-    why: str
-
-
-def _parser(method: Method) -> Callable[[bytes], Any]:
-    def parse(data: bytes) -> Any:
-        try:
-            return method.request.FromString(data)
-        except DecodeError as failure:
-            return _Malformed(str(failure))
-
-    return parse
-
-
 def _checked(method: Method, call: Call) -> Call:
-    """Returns the call with checks: it raises InvalidInput for malformed requests, and UnsupportedClient for clients of
-    other releases."""
-
-    def well_formed(request: Any) -> Any:
-        if isinstance(request, _Malformed):
-            raise InvalidInput(f"the request is not a {method.name} message: {request.why}", remedy="send one")
-        return request
+    """Returns the call, which raises UnsupportedClient."""
+    if method.name == _FOR_ALL:
+        return call
 
     def checked(request: Any, headers: Mapping[str, str]) -> Any:
-        if method.name != _FOR_ALL:
-            require_served(headers)
-        return call(map(well_formed, request) if method.takes_stream else well_formed(request), headers)
+        require_served(headers)
+        return call(request, headers)
 
     return checked
 
 
-def _whole(requests: Iterator[Any], context: Any, connections: LiveConnections) -> Iterator[Any]:
-    """Yields the requests of a stream. Raises InvalidInput where the caller disconnected before the end of the stream;
-    gRPC may report this as a normal end."""
-    yield from received(requests, PATIENCE)
-    time.sleep(_GRACE)
-    if not (connections.has(context.peer()) and context.is_active()):
-        raise InvalidInput("the stream of requests was interrupted", remedy="send all of it again")
-
-
-def _single(call: Call, connections: LiveConnections | None) -> Callable[[Any, Any], Any]:
-    def answered(request: Any, context: Any) -> Any:
-        try:
-            return call(request if connections is None else _whole(request, context, connections), _headers(context))
-        except BaseException as failure:  # a panic of Lance is not an Exception; without an abort the caller would wait
-            _abort(context, failure)
-
-    return answered
-
-
-def _stream(call: Call, readers: SlowReaders) -> Callable[[Any, Any], Iterator[Any]]:
-    def answered(request: Any, context: Any) -> Iterator[Any]:
-        try:
-            yield from readers.taken(call(request, _headers(context)), context)
-        except GeneratorExit:  # the caller disconnected
-            raise
-        except BaseException as failure:
-            _abort(context, failure)
-
-    return answered
-
-
-def _headers(context: Any) -> dict[str, str]:
-    """Returns the headers of the caller. Headers that end in `-bin` have bytes, which are decoded as UTF-8."""
-    sent = context.invocation_metadata() or ()
-    return {key: value if isinstance(value, str) else value.decode(errors="replace") for key, value in sent}
-
-
-def _serialized(message: Any) -> bytes:
-    """Returns the bytes of an answer; an answer that is already serialized is returned unchanged."""
-    return message if isinstance(message, bytes) else bytes(message.SerializeToString())
-
-
-def _abort(context: Any, failure: BaseException) -> None:
-    """Ends the call with the code of the failure. An error that is not deployer's own is logged, and its message is not
-    sent to the client."""
+def _status(failure: BaseException) -> tuple[Status, str]:
+    """Returns the status of a failure. What is not an error of ours is logged, and hidden from the client."""
     for kind, code in _CODES:
         if isinstance(failure, kind):
-            context.abort(code, str(failure))
+            return code, str(failure)
     if isinstance(failure, DeployerError):
-        context.abort(grpc.StatusCode.INTERNAL, str(failure))
-    if context.is_active():  # otherwise the caller disconnected
-        _LOG.error("a call failed", exc_info=failure)
-    context.abort(grpc.StatusCode.INTERNAL, f"the server failed: {type(failure).__name__}; its log says more")
+        return Status.INTERNAL, str(failure)
+    _LOG.error("a call failed", exc_info=failure)
+    return Status.INTERNAL, f"the server failed: {type(failure).__name__}; its log says more"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -15,11 +15,9 @@ from deployer import __version__
 from deployer.catalog.entries import CatalogEntry, Entries
 from deployer.catalog.protocol.dataframes import part, rows_in, schema_in, schema_message
 from deployer.catalog.protocol.messages import cloud, common, enum_value
+from deployer.catalog.serving.grpc_calls import Call
 from deployer.errors import InvalidInput, NotFound
 from deployer.tables.ingest.request import Mode
-
-#: A function that answers a call. It gets the request, or the stream of requests, and the caller's headers.
-Call = Callable[[Any, Mapping[str, str]], Any]
 
 _VIEWS = {enum_value("EntryKind", f"ENTRY_KIND_{kind}_VIEW") for kind in ("DATASET", "TABLE")}
 _MODES: Mapping[int, Mode] = {

@@ -100,12 +100,12 @@ def plain(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def encoded(message: Any) -> str:
-    data = message if isinstance(message, bytes) else message.SerializeToString()
+    data = b"".join(message) if isinstance(message, list) else message.SerializeToString()
     return base64.b64encode(data).decode()
 
 
-def recording(calls: list[dict[str, Any]], handler: Callable[..., Any]) -> Callable[..., Any]:
-    """A `_handler` that records the calls that are made."""
+def recording(calls: list[dict[str, Any]], checked: Callable[..., Any]) -> Callable[..., Any]:
+    """A `_checked` that records the calls that are made."""
 
     def make(method: Any, call: Callable[..., Any]) -> Any:
         def recorded(request: Any, headers: Mapping[str, str]) -> Any:
@@ -125,14 +125,14 @@ def recording(calls: list[dict[str, Any]], handler: Callable[..., Any]) -> Calla
             answers += map(encoded, listed)
             return iter(listed)
 
-        return handler(method, recorded)
+        return checked(method, recorded)
 
     return make
 
 
 def main() -> None:
     calls: list[dict[str, Any]] = []
-    server._handler = recording(calls, server._handler)
+    server._checked = recording(calls, server._checked)
     with tempfile.TemporaryDirectory() as folder:
         bad = Path(folder) / "bad.rrd"
         bad.write_bytes(b"PAR1" + bytes(100))
