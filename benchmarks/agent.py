@@ -1,10 +1,10 @@
-"""What a round of `deployer agent` costs when there is nothing to do, and whether its memory stays flat.
+"""Measures the cost of a round of `deployer agent` without work to do, and the growth of the agent's memory.
 
     python -m benchmarks.agent [--tables 1000] [--rounds 10000]
 
-Each table has rows, three services with triggers, and runs behind it. A round is the agent's own: it reads the state
-of all tables, looks for what others committed, and decides. The first round opens the state; /metrics is asked for
-every hundredth. Memory is the process's resident set, at rounds ten times as far apart.
+Each table has rows, three services with triggers, and earlier runs. A round is the agent's own: it reads the state of
+all tables, finds commits of other processes, and decides. The first round opens the state. /metrics is requested in
+every hundredth round. Memory is the process's resident set after 1, 10, 100, … rounds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from deployer.tables.admin.tables import create_table
 from deployer.tables.append import open_appender
 
 ROUND_SECONDS = 1.0
-GROWTH = 1.05  #: of the resident set, from the hundredth round to the last
+GROWTH = 1.05  #: most growth of the resident set, as a factor from the hundredth round to the last
 SERVICES = (
     Service("COMPACT", "AUTOMATIC", {"small_files": 32, "deleted_share": 0.2}),
     Service("CLEAN", "AUTOMATIC", {"schedule": "0 0 29 2 *", "timezone": "Europe/Berlin"}),
@@ -41,7 +41,7 @@ SERVICES = (
 
 
 def make_lake(root: str, tables: int) -> None:
-    """Tables of one load each, whose services ran since."""
+    """Makes a lake of tables with one load each, whose services have run after it."""
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("value", pa.string())])
     rows = pa.table({"id": [1, 2, 3], "value": ["a", "b", "c"]}, schema=schema)
     with closing(create_store(root)) as store:
@@ -89,7 +89,7 @@ def measure(root: str, rounds: int) -> None:
 
 
 def resident() -> float:
-    """MiB of this process that are in memory now."""
+    """Returns the resident set of this process in MiB."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     return pages * 4096 / 2**20
 

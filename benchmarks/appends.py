@@ -1,10 +1,11 @@
-"""What one whole append of ten rows takes on local disk, early and late, beside the peers.
+"""Measures a whole append of ten rows on local disk, early and late in a table's life, and compares it with peers.
 
     python -m benchmarks.appends [--n 1000] [--turn 10] [--engines deployer lance deltalake pyiceberg]
 
-A whole append is a data file, Lance's commit and two durable commits of the state: the rows are checked, sorted by key
-and known by their range when it returns. The peers' handles stay open as ours does; they never wait for the disk, we
-do. Engines take turns of --turn appends, so that all see the same machine; one that has taken --budget seconds stops.
+A whole append writes a data file, Lance's commit and two durable commits of the state. When it returns, the rows are
+checked and sorted by key, and the state has their key range. The tables of all engines stay open. deployer waits until
+its commits are on the disk; the peers do not. Engines take turns of --turn appends, so that all run under the same
+load. An engine stops after --budget seconds.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from collections.abc import Sequence
 from benchmarks.peers import ENGINES, Engine, batch, present, versions
 from benchmarks.report import print_heading, print_ratio, print_table
 
-WINDOW = 100  #: appends whose median is taken
+WINDOW = 100  #: number of appends in a median
 
 
 def measure(engines: dict[str, Engine], count: int, turn: int, budget: float) -> dict[str, list[float]]:
-    """The ms of each append of each engine."""
+    """Returns the milliseconds of each append, by engine."""
     taken: dict[str, list[float]] = {name: [] for name in engines}
     for start in range(0, count, turn):
         for name, engine in engines.items():
@@ -38,7 +39,7 @@ def measure(engines: dict[str, Engine], count: int, turn: int, budget: float) ->
 
 
 def cells(name: str, taken: Sequence[float], held: int, load: float) -> list[str]:
-    """A row of the table; `held` are the rows that are there afterwards."""
+    """Returns a row of the printed table. `held` is the number of rows that the table has afterwards."""
     early, late = taken[:WINDOW], taken[-WINDOW:]
     return [
         name,

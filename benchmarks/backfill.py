@@ -1,18 +1,20 @@
-"""`backfill` beside the bare loop of the same run: read, compute, write one data file for each fragment, no commit.
+"""Compares `backfill` with a bare loop that reads, computes and writes one data file for each fragment, without a
+commit.
 
     python -m benchmarks.backfill [--rows 1000000] [--files 8] [--repeat 3] [--calls 10000] [--fragments 10000]
         [--geneva PYTHON]
 
-Each kind of function is measured in a process of its own, the loop and the backfill in turns: a scalar Python function,
-a function of Arrow arrays, and one that takes 1 ms, over `--calls` rows. The loop has as many threads as the backfill.
-With Spark running, tasks of a local session do the same. Each writes a fragment first, and tasks as many as start all
-workers, which is not counted.
-Of the last function, the figure is what the backfill takes over `calls × 1 ms / threads`, and over the loop.
+Each kind of function is measured in its own process, in which the loop and the backfill take turns. The functions are a
+scalar Python function, a function of Arrow arrays, and a function that takes 1 ms, over `--calls` rows. The loop has as
+many threads as the backfill. Tasks of a local Spark session, which already runs, do the same work. Before the
+measurement, each way writes a fragment; Spark writes as many as start all workers. The figures of the third function
+are the ratios of the backfill's time to `calls × 1 ms / threads` and to the loop's time.
 
-Adding a column that a function computes is measured with its package. Of a table of `--fragments` fragments, and of one
-with a tenth of them: the seconds of `plan_backfill`, also by a condition and of Lance's own count of that, the seconds
-until a new process has called a function for the first time, and the peak memory of a backfill. Imports are counted in
-the last two only. geneva computes the scalar function where `--geneva` names a Python that has it, with Ray running.
+The time of adding a computed column includes the time of packaging its function. For a table of `--fragments`
+fragments, and for one with a tenth of them, the benchmark measures the seconds of `plan_backfill` without and with a
+condition (and of Lance's own count with this condition), the seconds until a new process has called a function for the
+first time, and the peak memory of a backfill. Only the last two include imports. geneva computes the scalar function if
+`--geneva` names a Python that has it; Ray already runs then.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ THREADS = os.cpu_count() or 1
 
 
 def functions() -> dict[str, Any]:
-    """The functions by kind."""
+    """Returns the functions by kind."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -63,7 +65,7 @@ def functions() -> dict[str, Any]:
 
 
 def made(folder: Path, rows: int, files: int) -> None:
-    """A lake with a table of int64 values in so many fragments, and a column that is not computed yet."""
+    """Makes a lake with a table of int64 values in `files` fragments, and a column that is not computed yet."""
     import numpy as np
     import pyarrow as pa
 
@@ -86,7 +88,8 @@ def made(folder: Path, rows: int, files: int) -> None:
 
 
 def loop(folder: Path, kind: str) -> float:
-    """Seconds of reading the column, calling the plain function, and writing one data file for each fragment."""
+    """Returns the seconds of reading the column, calling the plain function, and writing one data file for each
+    fragment."""
     import pyarrow as pa
 
     from deployer.datasets.files.column_files import remove_column_files, write_column_file
@@ -108,7 +111,7 @@ def loop(folder: Path, kind: str) -> float:
         return write_column_file(dataset, table.location, fragment.fragment_id, pa.schema([field]), batches())
 
     fragments = dataset.get_fragments()
-    remove_column_files(table.location, [written(fragments[0])])  # imports, and what the first call sets up
+    remove_column_files(table.location, [written(fragments[0])])  # imports modules and does the setup of the first call
     begun = time.perf_counter()
     with ThreadPoolExecutor(THREADS) as pool:
         files = list(pool.map(written, fragments))
@@ -118,14 +121,14 @@ def loop(folder: Path, kind: str) -> float:
 
 
 def ours(folder: Path, kind: str, engine: str = "driver") -> float:
-    """Seconds of one backfill of all rows."""
+    """Returns the seconds of one backfill of all rows."""
     from deployer.table import connect
 
     function = functions()[kind]
     with connect(str(folder / "lake")) as connection:
         table = connection.open_table("bench.rows")
         given: dict[str, Any] = {"udf": function, "_admission_check": False, "engine": engine}
-        first = 2 * THREADS if engine == "spark" else 1  # each worker imports what it needs
+        first = 2 * THREADS if engine == "spark" else 1  # so that each worker imports its modules
         table.backfill("made", where="1=1", num_frags=first, **given)
         begun = time.perf_counter()
         table.backfill("made", where="1=1", **given)
@@ -133,7 +136,8 @@ def ours(folder: Path, kind: str, engine: str = "driver") -> float:
 
 
 def planned(folder: Path) -> tuple[float, float, float]:
-    """The median seconds of planning a backfill by what is recorded, by a condition, and of Lance's count of that."""
+    """Returns the median seconds of planning a backfill from the state, and with a condition, and of Lance's own count
+    with that condition."""
     from deployer.table import connect
     from deployer.tables.read.table import open_table
 
@@ -149,7 +153,7 @@ def planned(folder: Path) -> tuple[float, float, float]:
 
 
 def added(folder: Path) -> float:
-    """The median seconds of adding a column that a function computes, with its package."""
+    """Returns the median seconds of adding a computed column, including the package of its function."""
     from deployer.table import connect
 
     with connect(str(folder / "lake")) as connection:
@@ -168,7 +172,7 @@ def _timed(work: Callable[[], T]) -> tuple[T, float]:
 
 
 def first_call(folder: Path, begun: float) -> float:
-    """Seconds from `begun`, when this process was started, to the first call of a function."""
+    """Returns the seconds from `begun`, the start of this process, to the first call of a function."""
     from deployer.functions import udf
     from deployer.table import connect
 
@@ -185,7 +189,7 @@ def first_call(folder: Path, begun: float) -> float:
 
 
 def fragmented(folder: Path, fragments: int) -> None:
-    """A lake with a table of so many fragments of one row each, made by one commit of Lance."""
+    """Makes a lake with a table of `fragments` fragments of one row each, by one commit of Lance."""
     import lance
     import pyarrow as pa
 
@@ -290,7 +294,7 @@ def _compare(arguments: argparse.Namespace) -> None:
 
 
 def _of_fragments(this: list[str], temporary: Path, most: int) -> list[tuple[str, float, str]]:
-    """The figures of tables of many fragments."""
+    """Returns the figures of tables with many fragments."""
     from benchmarks.processes import run
 
     figures = []

@@ -1,6 +1,6 @@
-"""A backfill by geneva, in a Python that has it: `PYTHON backfill_geneva.py FOLDER ROWS FILES`.
+"""Measures a backfill by geneva, in a Python that has it: `PYTHON backfill_geneva.py FOLDER ROWS FILES`.
 
-Prints the seconds of the second backfill of all rows by a scalar function: Ray and its workers run by then.
+Prints the seconds of the second backfill of all rows by a scalar function; Ray and its workers already run then.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from itertools import pairwise
 
 
 def main() -> None:
-    """Makes the table that `backfill` has, and computes its column twice."""
+    """Makes the table of `benchmarks.backfill`, and computes its column twice."""
     import geneva  # type: ignore[import-not-found]
     import numpy as np
     import pyarrow as pa

@@ -1,16 +1,16 @@
-"""The catalog beside Rerun's own server, in one run.
+"""Compares the catalog with Rerun's own server, in one run.
 
     make rerun-client
     python -m benchmarks.catalog [--part tables|recordings|many|search] [--recordings FOLDER] [--repeat 3]
 
-Each figure is printed beside its peer and its target. One program of Rerun's client (`make rerun-client` makes its
-environment) calls both servers by turns: `rerun.server.Server` of the same wheel, and `deployer.catalog.local`, a child
-process, with an external table and with one of the instance. Times are the least of several, and ratios are to Rerun's
-time. The start of the child process is measured by itself.
+Each figure is printed beside its peer and its target. One program with Rerun's client (`make rerun-client` makes its
+environment) calls both servers in turn: `rerun.server.Server` of the same wheel, and `deployer.catalog.local`, a child
+process, with an external table and with a table of the instance. Times are the least of several, and ratios are to
+Rerun's time. The start of the child process is measured by itself.
 
-A section of tables has a program of the client, which prints a JSON object of figures: for each the seconds of both
-servers. Datasets of recordings are measured by `benchmarks.recordings`. Their recordings take ten minutes to write: a
-folder given by `--recordings` keeps them for the next run.
+Each section about tables has a client program, which prints a JSON object of figures with the seconds of both servers.
+`benchmarks.recordings` measures datasets of recordings. Their recordings take ten minutes to write; a folder given by
+`--recordings` keeps them for the next run.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ COLUMNS = pa.schema(
     [pa.field("k", pa.int64(), nullable=False), pa.field("v", pa.float64()), pa.field("text", pa.string())]
 )
 
-#: What all programs begin with: the two clients, and `both`, which times a call for both servers by turns.
+#: The beginning of all programs: the two clients, and `both`, which times a call of both servers in turn.
 COMMON = """
 import json, sys, time
 import numpy as np, pyarrow as pa
@@ -96,7 +96,7 @@ print(json.dumps(figures))
 """
 )
 
-#: The programs of the client.
+#: The client programs by section.
 SECTIONS: Mapping[str, str] = {"tables": TABLES}
 KINDS = ("rerun", "deployer", "deployer, keys")
 
@@ -109,7 +109,7 @@ def cold_start(root: str) -> float:
 
 
 def measured(section: str, root: str, folder: Path, rows: int, repeat: int) -> dict[str, dict[str, float]]:
-    """Returns the seconds of each figure by server."""
+    """Returns the seconds of each figure, by figure and server."""
     with local(root) as url:
         command = [str(PYTHON), "-c", SECTIONS[section], url, str(folder), str(rows), str(repeat)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -141,7 +141,7 @@ def of_tables(folder: Path, rows: int, repeat: int) -> None:
 
 
 def of_recordings(parts: list[str], folder: Path, kept: Path, sizes: Sizes) -> Iterator[Figure]:
-    """Yields the figures of datasets of recordings, each when it is found."""
+    """Yields the figures of datasets of recordings, each as soon as it is measured."""
     for part, measure in {"recordings": comparison, "many": of_many, "search": of_search}.items():
         if part in parts:
             yield from measure(kept, str(folder / f"{part}-lake"), sizes)

@@ -1,10 +1,13 @@
-"""What changed in a table: `python -m benchmarks.change_feed [--rows N] [--repeat N]`, beside two other ways.
+"""Measures reading the changes of a table, and compares it with two other ways.
 
-The table of `benchmarks.rows`, 1,000,000 rows, and three commits: a merge of 10,000 rows of which half are there, an
-update of 1% and a deletion of 1%. Read are all changes since the version before. The peers are the difference of the
-two versions in pandas, as one makes it without a feed: both are read whole from plain Lance, joined by the key and
-compared, and it cannot tell which commit made a change; and deltalake's change data feed of the same commits, which
-deltalake writes beside the data with each of them. The ways take turns. deltalake is measured where it is installed.
+    python -m benchmarks.change_feed [--rows N] [--repeat N]
+
+The table is that of `benchmarks.rows`, with 1,000,000 rows. Three commits change it: a merge of 10,000 rows, half of
+which exist, an update of 1%, and a deletion of 1%. All changes since the version before are read. The first peer is the
+difference of the two versions in pandas, as programs without a feed compute it: both versions are read completely from
+plain Lance, joined by the key and compared; the result does not name the commit of a change. The second peer is
+deltalake's change data feed of the same commits, which deltalake writes beside the data with each commit. The ways take
+turns. deltalake is measured where it is installed.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ from deployer.tables.admin.tables import create_table
 from deployer.tables.append import open_appender
 
 NAME = "bench.rows"
-Counts = Mapping[str, int]  #: of rows that were inserted, updated and deleted
+Counts = Mapping[str, int]  #: the numbers of inserted, updated and deleted rows
 UPDATED, DELETED = "part = 7", "part = 9"
 
 
@@ -72,14 +75,14 @@ def main() -> None:
 
 
 def measured(way: Callable[[], Counts]) -> tuple[float, float]:
-    """The seconds of a call, and those of the processor."""
+    """Returns the seconds and the CPU seconds of a call."""
     started, before = time.perf_counter(), time.process_time()
     way()
     return time.perf_counter() - started, time.process_time() - before
 
 
 def made_here(folder: Path, table: pa.Table, source: pa.Table) -> Callable[[], Counts]:
-    """The commits in a table of a lake; reads its feed."""
+    """Makes the commits in a table of a lake; returns the reader of its feed."""
     root = str(folder / "lake")
     create_table(create_store(root), root, TableSpec("bench", "rows", columns_of(SCHEMA), ("id",)), "benchmarks")
     appender = open_appender(root, NAME)
@@ -100,7 +103,7 @@ def made_here(folder: Path, table: pa.Table, source: pa.Table) -> Callable[[], C
 
 
 def made_with_lance(folder: Path, table: pa.Table, source: pa.Table) -> Callable[[], Counts]:
-    """The commits in a dataset of plain Lance; compares its first version with its newest."""
+    """Makes the commits in a dataset of plain Lance; returns the comparison of its first version with its newest."""
     place = str(folder / "lance")
     dataset = lance.write_dataset(table, place)
     dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(source)
@@ -123,7 +126,7 @@ def made_with_lance(folder: Path, table: pa.Table, source: pa.Table) -> Callable
 
 
 def made_with_delta(folder: Path, table: pa.Table, source: pa.Table) -> Callable[[], Counts]:
-    """The commits in a table of deltalake that keeps a feed; reads that."""
+    """Makes the commits in a table of deltalake with a feed; returns the reader of the feed."""
     import deltalake
 
     place = str(folder / "delta")
@@ -142,7 +145,7 @@ def made_with_delta(folder: Path, table: pa.Table, source: pa.Table) -> Callable
 
 
 def _counts(kinds: Any) -> Counts:
-    """How many rows of each kind there are; an update of deltalake's is two rows."""
+    """Returns the number of rows of each kind. In deltalake, an update has two rows."""
     found = {each["values"]: each["counts"] for each in kinds.value_counts().to_pylist()}
     updates = found.get("update", found.get("update_postimage", 0))
     return {"insert": found.get("insert", 0), "update": updates, "delete": found.get("delete", 0)}

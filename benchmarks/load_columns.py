@@ -1,13 +1,13 @@
-"""`load_columns` beside DuckDB's join and COPY of the same, each in a process of its own.
+"""Compares `load_columns` with DuckDB's join and COPY of the same data, each in its own process.
 
     python -m benchmarks.load_columns [--rows 3400000] [--width 128] [--files 8] [--repeat 3] [--order shuffled|same]
                                       [--cpu]
 
-The table has `--rows` rows of an int64 key and two other columns in `--files` fragments or Parquet files; the source is
-Parquet with the key and a vector of `--width` float32. Ours adds the column to the table, with the recorded run, claims
-and checkpoints; DuckDB joins the two and copies all columns to new Parquet files, uncompressed, with the memory limit
-and temporary folder that are given it (1.5 GB). Making the inputs and imports are not counted; peak memory is the
-process's own. `--cpu`: CPU seconds, of which the least count, for a machine that others use too.
+The table has `--rows` rows with an int64 key and two other columns, in `--files` fragments or Parquet files. The source
+is Parquet with the key and a vector of `--width` float32. deployer adds the column to the table, with the recorded run,
+claims and checkpoints. DuckDB joins both and copies all columns to new uncompressed Parquet files, with a memory limit
+of 1.5 GB and a temporary folder. Making the inputs and importing modules are not counted; peak memory is that of the
+process itself. `--cpu` measures CPU seconds and prints the least, for a machine that others use too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LIMIT = "1500MB"
 
 
 def made(folder: Path, rows: int, width: int, files: int, order: str) -> None:
-    """The lake, the same rows as Parquet, and the source."""
+    """Makes the lake, the same rows as Parquet, and the source."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -74,7 +74,7 @@ def _source(keys: object, width: int, schema: object) -> object:
 
 
 def ours(folder: Path, clock: Callable[[], float]) -> float:
-    """Seconds of one load into the table."""
+    """Returns the seconds of one load into the table."""
     import lance  # noqa: F401 -- imports are not counted
 
     from deployer.columns.jobs import start_load  # noqa: F401
@@ -89,7 +89,7 @@ def ours(folder: Path, clock: Callable[[], float]) -> float:
 
 
 def duckdb(folder: Path, clock: Callable[[], float]) -> float:
-    """Seconds of DuckDB's join and copy."""
+    """Returns the seconds of DuckDB's join and copy."""
     import duckdb
 
     connection = duckdb.connect()
@@ -103,7 +103,7 @@ def duckdb(folder: Path, clock: Callable[[], float]) -> float:
 
 
 def checked(folder: Path, rows: int, width: int) -> None:
-    """Ends the benchmark where a value is not that of its key."""
+    """Ends the benchmark where a row does not have the value of its key."""
     import numpy as np
 
     from deployer.tables.read.table import open_table
@@ -120,7 +120,7 @@ def checked(folder: Path, rows: int, width: int) -> None:
 
 
 def measured(arguments: argparse.Namespace, folder: Path) -> Iterator[tuple[str, float, float]]:
-    """Name, seconds and peak MiB of each run; they take turns."""
+    """Yields the name, the seconds and the peak MiB of each run. The ways take turns."""
     from benchmarks.processes import run
 
     names = [OURS, *([DUCKDB] if find_spec("duckdb") else [])]

@@ -1,4 +1,4 @@
-"""Milliseconds of warm look-ups by row key in a table that stays open.
+"""Measures warm look-ups by row key in a table that stays open, in milliseconds.
 
     python -m benchmarks.lookup [--copies 10] [--n 50]
 

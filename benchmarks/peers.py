@@ -1,7 +1,7 @@
-"""The table stores that small appends are compared on, each through the same few calls, on local disk and on S3.
+"""The table stores whose small appends are compared, with one interface for all, on local disk and on S3.
 
-One table of 10 rows a batch. `deployer` has the first column as its row key, which rows are sorted and files known by;
-the peers know nothing of keys. deltalake and pyiceberg are measured where they are installed.
+A table gets batches of 10 rows. In deployer, the first column is the row key: rows are sorted by it, and the state has
+the key range of each file. The peers have no keys. deltalake and pyiceberg are measured where they are installed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
-import pyarrow.parquet  # what the first snapshot imports is no append's cost
+import pyarrow.parquet  # imported here, because the first snapshot would import it within an append
 
 from deployer.specs.model import TableSpec
 from deployer.specs.types.arrow import columns_of
@@ -24,18 +24,18 @@ from deployer.tables.append import Appender, open_appender
 from deployer.tables.read.table import open_table
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("part", pa.string()), ("value", pa.float64())])
-BATCH = 10  #: rows
+BATCH = 10  #: rows of a batch
 _TABLE = "bench.small"
 
 
 def batch(number: int) -> pa.Table:
-    """The rows of one append, which no other has."""
+    """Returns the rows of one append, which are different from those of other appends."""
     ids = range(BATCH * number, BATCH * (number + 1))
     return pa.table([[*ids], [f"p{number % 7}"] * BATCH, [float(number)] * BATCH], schema=SCHEMA)
 
 
 class Engine(Protocol):
-    """One table. `where` is a folder or s3://bucket/prefix; appends keep what is open between them."""
+    """One table of a store. `where` is a folder or s3://bucket/prefix. The table stays open between appends."""
 
     def __init__(self, where: str) -> None: ...
 
@@ -44,10 +44,10 @@ class Engine(Protocol):
     def append(self, rows: pa.Table) -> None: ...
 
     def reopen(self) -> None:
-        """Forgets what is open, as after an error."""
+        """Drops the open table, as after an error; the next append opens it again."""
 
     def ids(self) -> list[int]:
-        """The first column of all rows that somebody finds who opens the table now."""
+        """Returns the first column of all rows, as a new reader finds them."""
 
 
 class Deployer:
@@ -146,7 +146,7 @@ class Deltalake:
 
 
 class Pyiceberg:
-    """Its catalog is a SQLite file, which lies in `catalog` where the table is on S3."""
+    """A table of pyiceberg. Its catalog is a SQLite file, in the folder `catalog` where the table is on S3."""
 
     def __init__(self, where: str, catalog: Path | None = None) -> None:
         self.where = where
@@ -193,7 +193,7 @@ _MODULES = {"deltalake": ("deltalake",), "pyiceberg": ("pyiceberg", "sqlalchemy"
 
 
 def present(names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Those of the engines that can be measured here, and a line for each that cannot."""
+    """Returns the engines that can be measured here, and a line for each that cannot."""
     found, absent = [], []
     for name in names:
         if all(map(find_spec, _MODULES.get(name, ()))):
@@ -204,7 +204,7 @@ def present(names: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def versions(names: Sequence[str]) -> list[str]:
-    """The peers' versions, for a heading that names pylance and deployer anyway."""
+    """Returns the versions of the peers, for a heading that already has those of pylance and deployer."""
     result = []
     for name in names:
         try:

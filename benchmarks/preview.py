@@ -1,10 +1,10 @@
-"""How long a preview takes that finds nothing to do, and how that grows with the lake.
+"""Measures a preview that finds no changes, and the growth of its time with the size of the lake.
 
     python -m benchmarks.preview [--tables 10 100 1000 5000] [--columns 20] [--repeat 5] [--terraform PATH]
 
-Applies a project of each size first, Lance datasets included. Then `deployer preview` of each, start-up and refresh
-against live state included, takes turns with Terraform's plan of as many `terraform_data` as the size nearest to 1,000;
-each run is a process. The first turn is not counted.
+The benchmark first applies a project of each size, including Lance datasets. Then `deployer preview` of each project,
+including startup and the refresh from live state, takes turns with Terraform's plan of `terraform_data` resources.
+Their number is the size nearest to 1,000. Each run is a process. The first turn is not counted.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def applied_project(folder: Path, tables: int, columns: int) -> Path:
 
 
 def preview(project: Path) -> Ran:
-    """A preview; one that finds anything to do ends the benchmark."""
+    """Runs a preview. Ends the benchmark if the preview finds changes."""
     return deployer("preview", "--exit-code", cwd=project)
 
 
@@ -73,7 +73,8 @@ def measure(sizes: Sequence[int], columns: int, repeat: int, peer: str | None, f
 
 
 def _print_growth(sizes: Sequence[int], runs: Mapping[str, Sequence[Ran]]) -> None:
-    """What each further table costs between one size and the next: the same everywhere when the time is linear."""
+    """Prints the cost of each further table between one size and the next. It is the same everywhere if the time is
+    linear."""
     rows = []
     for smaller, larger in pairwise(sizes):
         further = larger - smaller

@@ -1,7 +1,7 @@
-"""Runs of a command as a user has them, each a process of its own: seconds, CPU seconds and peak memory.
+"""Runs commands as users do, each in its own process, and measures seconds, CPU seconds and peak memory.
 
-Nothing heavy may be imported by a script that measures memory: what the kernel counts as a child's peak begins with
-what its parent held when it was started.
+A script that measures memory must not import large modules, because a child's peak memory in the kernel's counts begins
+with the memory of its parent.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ _MIB_A_UNIT = 1 / 2**20 if sys.platform == "darwin" else 1 / 2**10
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """One process: wall-clock and CPU seconds, peak MiB (the largest of it and its children), what it printed."""
+    """The result of one process: its wall-clock and CPU seconds, its peak MiB (the largest of the process and its
+    children), and its output."""
 
     seconds: float
     cpu: float
@@ -31,7 +32,7 @@ class Ran:
 
 
 def run(*command: str, cwd: Path) -> Ran:
-    """Run the command to its end; a failing one ends the benchmark with the last that it printed."""
+    """Runs the command to its end. A command that fails ends the benchmark with its last output."""
     load = os.getloadavg()[0]
     with tempfile.TemporaryFile() as output:
         begun = time.perf_counter()
@@ -47,12 +48,12 @@ def run(*command: str, cwd: Path) -> Ran:
 
 
 def deployer(*arguments: str, cwd: Path) -> Ran:
-    """Run `deployer` of this environment."""
+    """Runs the `deployer` of this environment."""
     return run(DEPLOYER, *arguments, cwd=cwd)
 
 
 def cpu_seconds() -> float:
-    """CPU seconds of this process and of all below it, those that ended included; on Linux."""
+    """Returns the CPU seconds of this process and of all of its descendants, including ended ones (on Linux)."""
     parents, seconds = dict[int, int](), dict[int, float]()
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -69,14 +70,15 @@ def cpu_seconds() -> float:
 
 
 def seconds_of(work: Callable[[], object]) -> tuple[float, float]:
-    """Seconds of some work, and those of the processor in this process and all that it has started."""
+    """Returns the seconds of `work`, and the CPU seconds of this process and its descendants."""
     begun, before = time.perf_counter(), cpu_seconds()
     work()
     return time.perf_counter() - begun, cpu_seconds() - before
 
 
 def _environment() -> dict[str, str]:
-    """This environment without what changes a run: settings of the tools, and Python not keeping its bytecode."""
+    """Returns this environment without variables that change a run: settings of the tools, and the one that keeps
+    Python from storing bytecode."""
     kept = {
         name: value
         for name, value in os.environ.items()

@@ -1,4 +1,4 @@
-"""Projects to measure: the repository's own program over generated specs, one file a table."""
+"""Makes projects to measure: the repository's own program with generated specs, one file for each table."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent
 SPECS = "specs"
 INSTANCE = "kind: Instance\nname: bench\nroot: lakes/bench\nengine: embedded\n"
-#: Types of the columns behind the key, over and over: what tables of events and orders are made of.
+#: The types of the columns after the key, which are repeated: typical types of tables of events and orders.
 TYPES = ("int32", "float64", "string", "timestamp[us, UTC]", "bool", "date32", "decimal128(18, 2)", "list<string>")
 TABLES_A_DATABASE = 100
 
 
 def make_project(folder: Path, tables: int, columns: int) -> Path:
-    """A project in a new `folder` that declares so many tables of so many columns; nothing is applied yet."""
+    """Makes a project in the new `folder` that declares `tables` tables of `columns` columns; it is not applied yet."""
     specs = folder / SPECS
     specs.mkdir(parents=True)
     text = (REPOSITORY / "Pulumi.yaml").read_text(encoding="utf-8")
@@ -29,7 +29,7 @@ def make_project(folder: Path, tables: int, columns: int) -> Path:
 
 
 def table_spec(number: int, columns: int) -> str:
-    """The spec of one table: a key, and described nullable columns."""
+    """Returns the spec of one table with a key, and with nullable columns that have descriptions."""
     lines = [
         "kind: Table",
         f"database: db{number // TABLES_A_DATABASE}",
@@ -46,5 +46,5 @@ def table_spec(number: int, columns: int) -> str:
 
 
 def datasets(project: Path) -> int:
-    """How many Lance datasets the applied project has on disk."""
+    """Returns the number of Lance datasets that the applied project has on disk."""
     return sum(1 for _ in (project / "lakes" / "bench").glob("*/*.lance"))

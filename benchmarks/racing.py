@@ -1,11 +1,11 @@
-"""Whole appends, and state commits alone, by several processes at once on one table, beside the peers.
+"""Compares whole appends, and commits of the state alone, by several processes at the same time on one table.
 
     python -m benchmarks.racing [--procs 8] [--each 50] [--repeat 3] [--engines deployer lance deltalake pyiceberg]
 
-Each process has the table open before all start together. An error that reaches the caller is counted, and its append
-given up; afterwards every row is looked for: lost (acknowledged, and not there) and doubled ones must be none. Engines
-take turns, each alone on the machine for a moment, and after the disk has what the one before wrote. `state commits`
-are the state store's part without any data.
+Each process opens the table before all start together. An error that reaches the caller is counted, and its append is
+not repeated. Afterwards all rows are checked: no row may be lost (acknowledged but missing) or doubled. Engines take
+turns, and each begins after the writes of the engine before it are on the disk. `state commits` are the commits of the
+state store without data.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ STATE = "state commits"
 
 @dataclass(frozen=True, slots=True)
 class Race:
-    """What one race came to: commits a second, slowest and median ms, and what the callers saw."""
+    """The result of one race: commits per second, the slowest and median milliseconds, and the callers' errors."""
 
     rate: float
     median: float
@@ -46,7 +46,8 @@ class Race:
 
 
 def _appender(name: str, where: str, writer: int, count: int) -> tuple[Callable[[int], None], Callable[[], None]]:
-    """The writer's nth commit, and what it does after an error; everything is open and was used once before."""
+    """Returns a function that makes the writer's nth commit, and a function for the time after an error. Everything is
+    open and was used once before."""
     if name == STATE:
         store = open_store(where)
         store.table(TABLE)
@@ -64,7 +65,7 @@ def _appender(name: str, where: str, writer: int, count: int) -> tuple[Callable[
 
 def _writer(name: str, where: str, writer: int, count: int, start: Any, results: Any) -> None:
     first_try = 0.0
-    while True:  # opening races too, and is not what is measured
+    while True:  # opening can fail in a race too; it is not measured
         try:
             commit, reopen = _appender(name, where, writer, count)
             break
@@ -102,7 +103,7 @@ def race(name: str, folder: Path, processes: int, count: int) -> Race:
     ]
     for each in writers:
         each.start()
-    os.sync()  # what an engine before this one left to the disk is nobody's to wait for
+    os.sync()  # so that this engine does not wait for the writes of the engine before it
     start.wait(timeout=300)
     begun = time.time()
     ended = [results.get(timeout=600) for _ in writers]
@@ -117,7 +118,7 @@ def race(name: str, folder: Path, processes: int, count: int) -> Race:
 
 
 def _looked_for(name: str, where: str, done: list[int]) -> tuple[int, int]:
-    """How many acknowledged commits are not there, and how many are there twice."""
+    """Returns the number of acknowledged commits that are missing, and the number that exist twice."""
     if name == STATE:
         held = {file.fragment_id for file in open_store(where).table(TABLE).files}
         return len(set(done) - held), 0

@@ -1,10 +1,10 @@
-"""A full reading of a table while COMPACT rewrites it, beside the same reading alone.
+"""Compares a full read of a table while COMPACT rewrites it with the same read alone.
 
     python -m benchmarks.reader [--copies 10] [--files 100] [--repeat 5]
 
-The table is that of `benchmarks/compact.py`, without keys and with. One process reads every column of every row, at the
-version before the compaction, and stays; COMPACT runs in the process that `run_service_in_table` and the agent give it,
-on a fresh copy each time. A reading counts as beside it when COMPACT was rewriting from its first row to its last.
+The table is that of `benchmarks/compact.py`, without and with keys. One process makes all reads; a read has all columns
+of all rows, at the version before the compaction. COMPACT runs each time on a fresh copy, in a process as
+`run_service_in_table` and the agent start it. A read counts only if COMPACT rewrites from its first row to its last.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ ALONE, BESIDE = "alone", "beside COMPACT"
 
 
 def read_on_demand() -> None:
-    """The reader: reads `bench.TABLE` of each ROOT that it is told, and prints its seconds."""
+    """Reads `bench.TABLE` of each ROOT on standard input, in the reader process, and prints the seconds of each
+    read."""
     from deployer.services.savepoints.read_lease import leased
 
     for line in sys.stdin:
@@ -75,7 +76,7 @@ def reader() -> Iterator[Reader]:
 
 
 def beside(source: Path, copy: Path, table: str, by: Reader) -> float | None:
-    """Seconds of one reading while COMPACT rewrites; None when COMPACT was over before it."""
+    """Returns the seconds of one read while COMPACT rewrites; None when COMPACT ended before the read."""
     from deployer.datasets.dataset import dataset_location
     from deployer.runs.processes import start_local_run
     from deployer.runs.records import queue_run
@@ -93,7 +94,7 @@ def beside(source: Path, copy: Path, table: str, by: Reader) -> float | None:
         run = queue_run(store, entry.table_id, "COMPACT", cause="benchmark", needs_service=False)
         with closing(start_local_run(store, root, entry, run)) as local:
             while set(data.iterdir()) == before and local.process.poll() is None:
-                time.sleep(0.005)  # until it has begun to write
+                time.sleep(0.005)  # waits until COMPACT has begun to write
             seconds = by.read()
             during = local.process.poll() is None and not store.table(entry.table_id).runs[run.run_id].figures.rows_out
             assert local.process.wait() == 0, local.last_error()
@@ -105,7 +106,7 @@ def measure(folder: Path, table: str, repeat: int, by: Reader) -> None:
     found: dict[str, list[float]] = {ALONE: [], BESIDE: []}
     over, load = 0, 0.0
     by.open(str(source), table)
-    by.read()  # which finds the files cached by the system from then on, and has everything imported
+    by.read()  # later reads find the files in the system's cache, and all modules imported
     for _ in range(repeat):
         load = max(load, os.getloadavg()[0])
         by.open(str(source), table)

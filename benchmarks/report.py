@@ -1,4 +1,4 @@
-"""What a benchmark prints: the machine that it ran on, and Markdown tables whose columns line up."""
+"""Prints the results of benchmarks: the machine, and Markdown tables with aligned columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ RUN_COLUMNS = ("runs", "median s", "least s", "most s", "CPU s", "peak MiB", "lo
 
 
 def print_heading(title: str, *peers: str) -> None:
-    """The figure's name, and below it the machine and the versions of all that took part."""
+    """Prints the name of the figure, and below it the machine and the versions of deployer, its packages and the
+    peers."""
     cores = f"{os.cpu_count()} cores{_processor()}"
     packages = (f"{name} {version(name)}" for name in PACKAGES)
     print(f"\n{title}")
@@ -25,7 +26,7 @@ def print_heading(title: str, *peers: str) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Markdown: text to the left in the first column, numbers to the right in the others."""
+    """Prints a Markdown table. The first column has left-aligned text, and the others have right-aligned numbers."""
     lines = [columns, *rows]
     widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
     rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
@@ -39,7 +40,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 def run_cells(runs: Sequence[Ran]) -> list[str]:
-    """The cells of RUN_COLUMNS for the runs of one command: medians, and the greatest load that one began under."""
+    """Returns the cells of RUN_COLUMNS for the runs of one command: medians, and the highest load at the start of a
+    run."""
     seconds = [ran.seconds for ran in runs]
     return [
         str(len(runs)),
@@ -57,12 +59,12 @@ def median_seconds(runs: Sequence[Ran]) -> float:
 
 
 def median_peak(runs: Sequence[Ran]) -> float:
-    """MiB."""
+    """Returns the median of the runs' peak memory, in MiB."""
     return statistics.median(ran.peak for ran in runs)
 
 
 def print_figure(name: str, value: float, unit: str, target: float | None) -> None:
-    """A figure beside what is to be reached, if this is the size that it is to be reached at."""
+    """Prints a figure and its target. `target` is None where the target is for another size."""
     aim = f" (to reach: at most {target:g} {unit})" if target is not None else ""
     print(f"{name}: {value:.3g} {unit}{aim}")
 
@@ -76,7 +78,7 @@ def print_ratio(
     most: float | None = None,
     least: float | None = None,
 ) -> None:
-    """Our value over the peer's of the same run, if both were measured, beside what it is to be."""
+    """Prints the ratio of our value to the peer's value of the same run, if both were measured, and its target."""
     if ours in values and peer in values:
         aim = f" (to reach: at most {most:.3g})" if most is not None else ""
         aim = f" (to reach: at least {least:.3g})" if least is not None else aim
@@ -84,7 +86,7 @@ def print_ratio(
 
 
 def _processor() -> str:
-    """The processor's name where Linux tells it."""
+    """Returns the name of the processor, where Linux has it."""
     try:
         with Path("/proc/cpuinfo").open(encoding="utf-8") as file:
             return next((f" of {line.split(':', 1)[1].strip()}" for line in file if line.startswith("model name")), "")

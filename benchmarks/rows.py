@@ -1,13 +1,13 @@
-"""Changes of rows, beside plain Lance and deltalake.
+"""Compares changes of rows with plain Lance and deltalake.
 
     python -m benchmarks.rows [--part merge] [--rows N] [--repeat N] [--cpu]
 
-A table of 1,000,000 rows (id, part, text, two values). A merge of 10,000 rows, of which half are there; a deletion of
-1% by a condition on the key, and on another column; an update of 1%. Each runs on a copy that was just made, with the
-dataset opened before, and the state store as it is while a lake is in use. After a round that is not counted, the
-engines take turns, in another order in each round. The medians of the rounds are printed, and ours as a multiple of the
-others'. deltalake is measured where it is installed. `--part`: some of the changes alone. `--cpu`: CPU time, and the
-least of the runs, for a machine that others use too.
+The table has 1,000,000 rows (id, part, text, two values). The changes are a merge of 10,000 rows, half of which exist;
+a deletion of 1% by a condition on the key, and by a condition on another column; and an update of 1%. Each runs on a
+new copy with an opened dataset, and with the state store as it is while a lake is in use. After a round that is not
+counted, the engines take turns, in another order in each round. The medians of the rounds are printed, and the ratios
+of deployer's time to the others'. deltalake is measured where it is installed. `--part` measures one kind of change.
+`--cpu` measures CPU time and prints the least of the runs, for a machine that others use too.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ SCHEMA = pa.schema(
 )
 MERGED = 10_000
 PARTS = ("merge", "delete", "update")
-Timed = Callable[[], Callable[[], object]]  #: prepares, and gives what is measured
+Timed = Callable[[], Callable[[], object]]  #: prepares a run, and returns the function to measure
 
 
 def rows_of(ids: np.ndarray, seed: int) -> pa.Table:
@@ -65,7 +65,7 @@ def rows_of(ids: np.ndarray, seed: int) -> pa.Table:
 
 
 class Benchmark:
-    """The same rows in a table of each kind below a folder. Measured calls work on copies."""
+    """The tables of each kind below a folder, with the same rows. Measured calls work on copies."""
 
     def __init__(self, folder: Path, rows: int) -> None:
         self.folder, self.rows, self.number = folder, rows, 0
@@ -163,10 +163,10 @@ class Benchmark:
 
 
 def seconds(engines: dict[str, Timed], repeat: int, *, cpu: bool) -> dict[str, float]:
-    """The median time of each engine's call, or its least CPU time; each is on a table of its own.
+    """Returns the median time of each engine's call, or (`cpu`) its least CPU time. Each engine has its own table.
 
-    The engines take turns, so that what slows the machine down slows all of them. The first round is not counted, as
-    modules are imported in it; and each round begins with another engine, so that none always comes after the same one.
+    The engines take turns, so that what slows the machine down slows all of them. The first round is not counted,
+    because modules are imported in it. Each round begins with another engine, so that none always follows the same one.
     """
     clock = time.process_time if cpu else time.perf_counter
     taken: dict[str, list[float]] = {engine: [] for engine in engines}

@@ -1,10 +1,10 @@
-"""How many requests a whole append takes on S3, beside the peers, and what the state store asks of DynamoDB.
+"""Counts the requests of a whole append on S3, compares them with peers, and lists the state store's DynamoDB requests.
 
     python -m benchmarks.s3_requests [--n 20] [--engines deployer lance deltalake pyiceberg]
 
-Against moto's server on a free port, through a proxy that counts. Requests do not depend on the machine: on S3 each
-takes tens of milliseconds, so they are what an append takes there. deltalake is told to write its log by conditional
-puts; pyiceberg has its catalog in SQLite, which asks S3 for nothing.
+The requests go to moto's server on a free port, through a proxy that counts them. Their number does not depend on the
+machine. Each takes tens of milliseconds on S3, so that the number determines the time of an append there. deltalake
+writes its log by conditional puts. pyiceberg has its catalog in SQLite, which needs no requests to S3.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ METHODS = ("PUT", "POST", "GET", "HEAD", "DELETE", "DynamoDB")
 
 @contextmanager
 def servers() -> Iterator[tuple[Proxy, Proxy]]:
-    """Proxies to S3 and to DynamoDB, which the environment of this process names from now on."""
+    """Yields proxies to S3 and to DynamoDB, and sets the environment of this process to use them."""
     with moto_server() as url, proxy(url, {}) as s3, proxy(url, {}) as dynamodb:
         os.environ.pop("AWS_PROFILE", None)
         os.environ.update(
@@ -41,7 +41,7 @@ def servers() -> Iterator[tuple[Proxy, Proxy]]:
             AWS_SECRET_ACCESS_KEY="test",  # noqa: S106 (moto takes any)
             AWS_DEFAULT_REGION=REGION,
             AWS_REGION=REGION,
-            AWS_REQUEST_CHECKSUM_CALCULATION="when_required",  # the proxy knows no bodies in chunks
+            AWS_REQUEST_CHECKSUM_CALCULATION="when_required",  # the proxy does not support chunked bodies
             AWS_ENDPOINT_URL_S3=s3.url,
             AWS_ENDPOINT_URL_DYNAMODB=dynamodb.url,
         )
@@ -50,7 +50,7 @@ def servers() -> Iterator[tuple[Proxy, Proxy]]:
 
 
 def appends(engine: Engine, count: int, s3: Proxy, dynamodb: Proxy) -> Counter[str]:
-    """The requests of `count` appends with everything open."""
+    """Returns the number of requests of `count` appends to an open table, by request."""
     engine.create()
     engine.append(batch(0))
     s3.requests.clear()
@@ -61,7 +61,7 @@ def appends(engine: Engine, count: int, s3: Proxy, dynamodb: Proxy) -> Counter[s
 
 
 def state(root: str, s3: Proxy, dynamodb: Proxy) -> Sequence[tuple[str, list[str]]]:
-    """What the state store asks for."""
+    """Returns the requests of the state store, by operation."""
     found: list[tuple[str, list[str]]] = []
 
     def asked(name: str) -> None:

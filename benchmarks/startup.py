@@ -1,9 +1,9 @@
-"""How long `deployer` takes to start, and to check the specs of a large lake.
+"""Measures the start of `deployer`, and its check of the specs of a large lake.
 
     python -m benchmarks.startup [--tables 1000] [--columns 20] [--repeat 11] [--terraform PATH]
 
-Each run is a process, interpreter included. Beside them: the bare interpreter, and Terraform's help and its check of as
-many `terraform_data`. The runs take turns; the first of each is not counted.
+Each run is a process, including the interpreter. The peers are the bare interpreter, and Terraform's help and its check
+of as many `terraform_data` resources. The runs take turns; the first run of each is not counted.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""What one durable commit of the state takes on local disk, beside whole commits of the peers and a bare SQLite row.
+"""Measures a durable commit of the state on local disk, and compares it with commits of the peers and a SQLite insert.
 
     python -m benchmarks.state_commits [--n 1000] [--long 100000] [--engines lance deltalake pyiceberg]
 
-First, in turns of ten: `state` records one file a commit, `row` inserts one row into SQLite (the least that any such
-store needs), both fsynced; the peers append ten rows. Then one store makes --long commits, and takes turns with one
-that has made 100: what a commit takes, and how many bytes this process wrote for it, the snapshots' share included.
+In the first part, the ways take turns of ten commits. `state` records one file in a commit, and `row` inserts one row
+into SQLite (the minimum of such a store); both are flushed by fsync. The peers append ten rows. In the second part, a
+store with --long commits takes turns with a store with 100 commits. Its figures are the time of a commit, and the bytes
+that this process writes for it, including the commit's share of snapshots.
 """
 
 from __future__ import annotations
@@ -96,13 +97,13 @@ def beside_peers(folder: Path, count: int, names: list[str], budget: float) -> N
 
 
 def _written() -> int:
-    """Bytes that this process has handed to write calls so far (Linux tells)."""
+    """Returns the bytes that this process has passed to write calls so far (on Linux)."""
     lines = Path("/proc/self/io").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("wchar"))
 
 
 def early_and_late(folder: Path, count: int) -> None:
-    """Commits to a log of 100 and to one of `count`, in turns."""
+    """Commits to a log of 100 entries and to a log of `count` entries, in turn."""
     ages = {"after 100": 100, f"after {count:,}": count}
     commits = {name: state_commits(folder / str(age)) for name, age in ages.items()}
     bytes_each: dict[str, float] = {}

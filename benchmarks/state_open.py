@@ -1,9 +1,9 @@
-"""Opening the state of a very large table, and finding the files of a key range in it.
+"""Measures opening the state of a very large table, and finding the files of a key range in it.
 
-Makes a table of --files files (16-byte keys, 1,000 partitions), takes a snapshot, adds a log of --log entries, and then
-opens it in a fresh process: seconds to the newest state, MB of memory above the imports, ms for the files of one key
-range (the first look-up and the median of 100), by fragment id and by partition, and ms for one more commit. Also opens
---tables small tables in one request.
+The benchmark makes a table of --files files (16-byte keys, 1,000 partitions), takes a snapshot, and adds a log of --log
+entries. A new process opens the table. The figures are the seconds to the newest state, the memory in MB above that of
+the imports, the ms for the files of one key range (the first look-up and the median of 100), by fragment id and by
+partition, and the ms for one more commit. The benchmark also opens --tables small tables in one request.
 
     python -m benchmarks.state_open [--files 1000000] [--log 100] [--tables 1000]
 """
@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
-import pyarrow.parquet  # imports are measured apart from opening
+import pyarrow.parquet  # imported here, so that it does not count as opening
 
 from benchmarks.report import print_figure, print_heading
 from benchmarks.small_commits import TABLE
@@ -62,7 +62,7 @@ def _timed(action: Callable[[], object]) -> float:
 
 
 def _memory() -> float:
-    """The most memory that this process has held, MB (getrusage would count the parent's too)."""
+    """Returns the peak memory of this process in MB (getrusage would count the parent's memory too)."""
     status = Path("/proc/self/status").read_text()
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")) / 1024
 

@@ -1,6 +1,6 @@
-"""The peer: Terraform over as many `terraform_data` resources, which are built in and have nothing behind them.
+"""Runs the peer Terraform with as many `terraform_data` resources, which are built in and manage nothing.
 
-So its figures are those of its engine alone. Each resource is a block of its own, as a generator would write them.
+Therefore its figures are those of its engine alone. Each resource has its own block, as a generator would write it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ https://developer.hashicorp.com/terraform/install: put it on PATH or give it wit
 
 
 def add_option(parser: argparse.ArgumentParser) -> None:
-    """Let the user say which Terraform is measured."""
+    """Adds the option that names the executable of Terraform."""
     parser.add_argument("--terraform", metavar="PATH", help="executable of the peer (default: the one on PATH)")
 
 
 def find(given: str | None) -> str | None:
-    """The executable to measure; None, after saying so, when there is none."""
+    """Returns the executable to measure; prints a message and returns None when there is none."""
     name = given or "terraform"
     found = shutil.which(name)
     if found is None:
@@ -31,12 +31,12 @@ def find(given: str | None) -> str | None:
 
 
 def version(executable: str) -> str:
-    """What it calls itself, such as `Terraform v1.11.4`."""
+    """Returns the name and version that the executable prints, such as `Terraform v1.11.4`."""
     return run(executable, "version", cwd=Path.cwd()).output.splitlines()[0]
 
 
 def make_configuration(executable: str, folder: Path, resources: int) -> Path:
-    """A configuration of so many resources in a new `folder`, initialised; nothing is applied yet."""
+    """Makes and initializes a configuration of `resources` resources in the new `folder`; it is not applied yet."""
     folder.mkdir()
     blocks = (
         f'resource "terraform_data" "t{number}" {{\n  input = {{\n    name = "table_{number}"\n  }}\n}}\n'
@@ -48,15 +48,15 @@ def make_configuration(executable: str, folder: Path, resources: int) -> Path:
 
 
 def apply(executable: str, folder: Path) -> Ran:
-    """Plan and apply, as `deployer up --yes` does."""
+    """Runs a plan and an apply, as `deployer up --yes` does."""
     return run(executable, "apply", "-auto-approve", "-no-color", "-input=false", cwd=folder)
 
 
 def plan(executable: str, folder: Path) -> Ran:
-    """A plan of what is applied already: `-detailed-exitcode` makes any change fail the run."""
+    """Runs a plan of an applied configuration. With `-detailed-exitcode`, the run fails if the plan has changes."""
     return run(executable, "plan", "-detailed-exitcode", "-no-color", "-input=false", cwd=folder)
 
 
 def validate(executable: str, folder: Path) -> Ran:
-    """Check the configuration."""
+    """Checks the configuration."""
     return run(executable, "validate", "-no-color", cwd=folder)

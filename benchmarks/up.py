@@ -1,9 +1,10 @@
-"""What an `up` costs for each table that it creates, Lance dataset included.
+"""Measures the cost of an `up` for each table that it creates, including the table's Lance dataset.
 
     python -m benchmarks.up [--tables 1000] [--columns 20] [--repeat 3] [--terraform PATH]
 
-Each run is a process that begins with nothing. Beside it: Terraform's plan and apply of as many `terraform_data`, and
-plain `lance.write_dataset` of as many empty datasets of the same columns, one after another. The runs take turns.
+Each run is a process that begins without any resources. The peers are Terraform's plan and apply of as many
+`terraform_data` resources, and plain `lance.write_dataset` of as many empty datasets with the same columns, one after
+the other. The runs take turns.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def create_tables(project: Path, tables: int) -> Ran:
 
 
 def write_datasets(project: Path) -> None:
-    """One process of the peer: an empty dataset for each declared table, in the format that `up` writes."""
+    """Writes an empty dataset for each declared table, in the format that `up` writes. This is one process of the
+    peer."""
     import lance
 
     from deployer.specs import load_lake

@@ -1,16 +1,19 @@
-"""Refreshes of materialized views: `python -m benchmarks.views [--rows N] [--fragments N] [--repeat N] [--spark]`.
+"""Measures refreshes of materialized views.
+
+    python -m benchmarks.views [--rows N] [--fragments N] [--repeat N] [--spark] [--cpu]
 
 A table of 3,400,000 rows (id, carrier, dest, day, distance, delay) with a unique row key is the source of a row view
-and of group views, from 16 groups to 600,000. Each is refreshed as users do it, by `Table.refresh` with its run, lease
-and commits: in full, after a load of 10,000 rows, and after a load of 1% new rows. The loads are not counted.
+and of group views with 16 to 600,000 groups. Each view is refreshed by `Table.refresh`, with its run, lease and
+commits: in full, after a load of 10,000 rows, and after a load of 1% new rows. The loads are not counted.
 
-A table of 10,000 fragments is the source of a view that calls a function for each row. It is refreshed after 100 new
-fragments, and after rows of 100 fragments were deleted; the time within the function is printed apart.
+A table of 10,000 fragments is the source of a view that calls a function for each row. The view is refreshed after 100
+new fragments, and after rows of 100 fragments were deleted; the time within the function is printed separately.
 
-Times are medians, with the most beside them; with `--cpu` they are this process's CPU seconds, for a machine that
-others use too. With `--spark`, Spark writes the same queries to Parquet, in turn with our full refreshes, by the clock.
+Times are medians, with the maximum beside them. With `--cpu`, they are this process's CPU seconds, for a machine that
+others use too. With `--spark`, Spark writes the results of the same queries to Parquet, in turn with full refreshes;
+these times are wall-clock seconds.
 """
-# ruff: noqa: S608 (the queries are put together from texts of this module)
+# ruff: noqa: S608 (the queries consist of texts in this module)
 
 from __future__ import annotations
 
@@ -83,7 +86,7 @@ def made(root: str, storage: Storage | None = None) -> Connection:
 
 
 def timed(run: Callable[[], Any], clock: Clock = time.perf_counter) -> float:
-    """Returns the seconds of a call by a clock."""
+    """Returns the seconds of a call, by the clock `clock`."""
     gc.collect()
     begun = clock()
     run()
@@ -91,7 +94,7 @@ def timed(run: Callable[[], Any], clock: Clock = time.perf_counter) -> float:
 
 
 class Loads:
-    """Loads of new rows into the source, each with ids of its own."""
+    """The loads of new rows into the source. Each load has new ids."""
 
     def __init__(self, source: Table, clock: Clock) -> None:
         self.source, self.clock, self.next = source, clock, 0
@@ -101,7 +104,7 @@ class Loads:
         self.next += rows
 
     def refreshes(self, view: Table, rows: int, repeat: int) -> list[float]:
-        """Returns the seconds of refreshes, each after a load of so many rows."""
+        """Returns the seconds of `repeat` refreshes, each after a load of `rows` rows."""
         found = []
         for _ in range(repeat + 1):
             self.add(rows)
@@ -115,7 +118,7 @@ def incremental(view: Table) -> None:
 
 
 def of_loads(folder: str, rows: int, repeat: int, clock: Clock) -> None:
-    """Prints what refreshes after loads take."""
+    """Prints the times of refreshes after loads."""
     print_heading(f"Refreshes of views of {rows:,} rows")
     with made(f"{folder}/loads") as lake:
         loads = Loads(lake.open_table(SOURCE), clock)
@@ -142,7 +145,8 @@ def cells(seconds: Sequence[float]) -> str:
 
 
 def of_fragments(folder: str, rows: int, fragments: int, repeat: int, clock: Clock) -> None:
-    """Prints what refreshes take of a table of many fragments, with and without the time of the view's function."""
+    """Prints the times of refreshes from a table of many fragments, with and without the time of the view's
+    function."""
     print_heading(f"Refreshes of a view of {fragments:,} fragments that calls a function")
     spent, size = Path(folder, "spent"), max(1, rows // fragments)
 
@@ -191,7 +195,8 @@ def add_files(location: str, rows: pa.Table, size: int) -> None:
 
 
 def beside_spark(folder: str, rows: int, repeat: int) -> None:
-    """Prints full refreshes beside Spark, which reads the same rows from Parquet and writes Parquet, in turn."""
+    """Prints the times of full refreshes, in turn with Spark, which reads the same rows from Parquet and writes
+    Parquet."""
     import pyarrow.parquet as pq
     from pyspark.sql import SparkSession
 

@@ -1,2 +1,2 @@
-"""Datasets of recordings in the benchmark of the catalog. `client` and `written` run in the environment of Rerun's
-client."""
+"""The part of the catalog's benchmark that measures datasets of recordings. `client` and `written` run in the
+environment of Rerun's client."""

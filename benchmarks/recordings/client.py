@@ -1,6 +1,7 @@
-"""Calls of Rerun's client for the benchmark: `client.py PART URL FOLDER JSON`. It prints a JSON object for each figure.
+"""Makes the calls of Rerun's client for the benchmark: `client.py PART URL FOLDER JSON`.
 
-`ours` and `theirs` are milliseconds, made by turns: the best of the repeats.
+It prints a JSON object for each figure. `ours` and `theirs` are milliseconds: the best of the repeats, in which the two
+servers take turns.
 """
 
 # mypy: ignore-errors
@@ -51,7 +52,7 @@ def timed(call) -> float:
 
 
 def processor_time(process: int) -> float:
-    """Returns the milliseconds of processor time that a process has had."""
+    """Returns the CPU time of a process in milliseconds."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return 1000 * (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -61,8 +62,8 @@ def show(name: str, ours: float, theirs: float | None = None) -> None:
 
 
 def compared(url: str, folder: Path, options) -> None:
-    """Registers recordings with both servers, and reads them. Rerun's server is a part of this process, whose processor
-    time is that of client and server."""
+    """Registers recordings with both servers, and reads them. Rerun's server runs in this process; therefore the CPU
+    time of this process is that of the client and the server."""
     with Server() as server:
         clients = CatalogClient(url), server.client()
         sets = {}
@@ -83,7 +84,8 @@ def compared(url: str, folder: Path, options) -> None:
 
 
 def cold(url: str, folder: Path, options) -> None:
-    """Makes one call of a server that has answered none of this dataset; the client has made it elsewhere."""
+    """Makes one call of a server that has not yet answered a call about this dataset. The client has made the same call
+    to another server before."""
     call = TABLES[options["call"]]
     with Server() as server:
         call(server.client().create_dataset("none"))
@@ -92,7 +94,7 @@ def cold(url: str, folder: Path, options) -> None:
 
 
 def everything(url: str, folder: Path, options) -> None:
-    """Registers the segments and makes all calls of them, for the memory that they leave in the server."""
+    """Registers the segments and makes all calls about them, so that the server's memory can be measured."""
     dataset = CatalogClient(url).create_dataset("small")
     dataset.register_prefix((folder / "small").as_uri()).wait()
     for kind, call in READS.values():
@@ -101,7 +103,7 @@ def everything(url: str, folder: Path, options) -> None:
 
 
 def empty(url: str, folder: Path, options) -> None:
-    """Lets the server load what its calls need: an empty dataset is created and asked for."""
+    """Creates and requests an empty dataset, so that the server loads the modules that its calls need."""
     client = CatalogClient(url)
     dataset = client.create_dataset("none")
     for call in TABLES.values():
@@ -111,7 +113,7 @@ def empty(url: str, folder: Path, options) -> None:
 
 
 def many(url: str, folder: Path, options) -> None:
-    """Registers recordings with ours alone."""
+    """Registers recordings only with deployer's server."""
     dataset = CatalogClient(url).create_dataset("small")
     show("register many", timed(lambda: dataset.register_prefix((folder / "many").as_uri()).wait()))
 

@@ -1,4 +1,4 @@
-"""Copies of one recording, each with a segment of its own: writing as many by rerun-sdk would take an hour."""
+"""Writes copies of one recording, each with its own segment. Writing as many by rerun-sdk would take an hour."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from pathlib import Path
 
 import xxhash
 
-_FOOTER = struct.Struct("<QQI12s")  #: start, length and checksum of the footer, and what follows them
+_FOOTER = struct.Struct("<QQI12s")  #: start, length and checksum of the footer, and the bytes that follow
 _SEED = 7850921
 
 
 def write_copies(recording: Path, folder: Path, count: int) -> None:
-    """Writes `count` recordings into a folder. The name of the recording is its segment, of 12 characters."""
+    """Writes `count` recordings into a folder. The name of the original file is its segment, which has 12
+    characters."""
     data, old = recording.read_bytes(), recording.stem.encode()
     start, length, _, rest = _FOOTER.unpack(data[-_FOOTER.size :])
     for number in range(count):

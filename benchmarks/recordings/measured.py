@@ -1,6 +1,6 @@
-"""What the benchmark of the catalog measures of datasets of recordings: figures beside their peers and targets.
+"""Measures datasets of recordings for the catalog's benchmark; figures have their peers and targets.
 
-Ratios are to the time of `rerun.server.Server` of the same wheel, which holds everything in memory, in the same run.
+Ratios are to the time of `rerun.server.Server` of the same wheel in the same run. That server has everything in memory.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from deployer.state import create_store
 
 PYTHON = Path(__file__).parents[2] / "build" / "rerun" / "bin" / "python"
 _HERE = Path(__file__).parent
-_AT_ONCE = 250  #: recordings that one process writes: it keeps threads for each
+_AT_ONCE = 250  #: recordings that one process writes; the process keeps threads for each recording
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much is measured: recordings of `small`, copies of one of them, recordings of texts and of vectors."""
+    """The sizes of the benchmark: the numbers of small recordings, of copies of one of them, and of recordings of texts
+    and of vectors."""
 
     segments: int
     many: int
@@ -36,7 +37,8 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure. `ratio` is to the peer. Targets are the most of each, `least` is one of `value`."""
+    """A figure. `ratio` is the ratio to the peer. Targets are maxima, except `least`, which is the minimum of
+    `value`."""
 
     name: str
     value: float
@@ -45,11 +47,11 @@ class Figure:
     most: float | None = None
     most_ratio: float | None = None
     least: float | None = None
-    load: float = field(default_factory=lambda: os.getloadavg()[0])  #: of the machine, after it was measured
+    load: float = field(default_factory=lambda: os.getloadavg()[0])  #: the machine's load after the measurement
 
     @property
     def cells(self) -> list[str]:
-        """The cells of `COLUMNS`."""
+        """Returns the cells of `COLUMNS`."""
         ratio = None if self.peer is None else self.value / self.peer
         targets = [
             f"{self.most_ratio:g} ×" if self.most_ratio is not None else "",
@@ -79,7 +81,7 @@ def _shown(number: float) -> str:
 
 COLUMNS = ("recordings", "ours", "Rerun's", "×", "to reach", "", "load")
 
-#: The names of figures that `client.compared` prints, what they are called, and their targets.
+#: The titles and the targets of the figures that `client.compared` prints, by name.
 _COMPARED: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "register blobs": ("registering 20 large files", {"most_ratio": 0.2}),
     "register scalars": ("registering 20 files of scalars", {}),
@@ -114,7 +116,8 @@ def write_recordings(folder: Path, sizes: Sizes, kinds: Sequence[str]) -> None:
 
 
 def comparison(folder: Path, root: str, sizes: Sizes) -> Iterator[Figure]:
-    """Yields the figures of registration, reads and tables beside Rerun's, then those of cold servers and memory."""
+    """Yields the figures of registration, reads and tables beside those of Rerun's server; then the figures of cold
+    servers and of memory."""
     write_recordings(folder, sizes, ("blobs", "scalars", "long", "small"))
     warm = dict[str, float]()
     with _server(root) as (url, process):
@@ -156,7 +159,8 @@ def of_many(folder: Path, root: str, sizes: Sizes) -> Iterator[Figure]:
 
 
 def of_search(folder: Path, root: str, sizes: Sizes) -> Iterator[Figure]:
-    """Yields the figures of search through the client. Rerun's own server ends when it is asked for texts."""
+    """Yields the figures of search through the client. Rerun's own server ends when it is asked to search
+    texts."""
     write_recordings(folder, sizes, ("texts", "vectors"))
     rows = 50_000 * sizes.searched
     with _server(root) as (url, _):
@@ -166,7 +170,7 @@ def of_search(folder: Path, root: str, sizes: Sizes) -> Iterator[Figure]:
 
 
 def _best_of_cold(call: str, folder: Path, root: str, repeat: int) -> float:
-    """Returns the least milliseconds of a call, each of a server of its own."""
+    """Returns the least milliseconds of a call. Each repeat has a new server."""
     times = []
     for _ in range(repeat):
         with _server(root) as (url, _):
@@ -176,7 +180,7 @@ def _best_of_cold(call: str, folder: Path, root: str, repeat: int) -> float:
 
 
 def _memory(part: str, folder: Path, root: str) -> float:
-    """Returns the MiB that a server of its own holds after calls."""
+    """Returns the memory of a new server after the calls of `part`, in MiB."""
     with _server(root) as (url, process):
         list(_called(part, url, folder, {}))
         pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
@@ -185,7 +189,7 @@ def _memory(part: str, folder: Path, root: str) -> float:
 
 @contextmanager
 def _server(root: str) -> Iterator[tuple[str, int]]:
-    """Serves a root, which is created where there is none; yields the URL and the process."""
+    """Serves a root, which is created if it does not exist; yields the URL and the process id."""
     if not Path(root).exists():
         create_store(root).close()
     before = _children()

@@ -1,4 +1,4 @@
-"""Recordings for the benchmark, written by rerun-sdk: `written.py FOLDER KIND FIRST END`."""
+"""Writes recordings for the benchmark by rerun-sdk: `written.py FOLDER KIND FIRST END`."""
 
 # mypy: ignore-errors
 from __future__ import annotations
@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import rerun as rr
 
-WORDS = 20_000  #: of texts, by Zipf's law
-CLUSTERS, DIMENSION = 2_000, 128  #: of vectors
-ROWS = 50_000  #: of a recording of texts or vectors
+WORDS = 20_000  #: number of different words in texts, by Zipf's law
+CLUSTERS, DIMENSION = 2_000, 128  #: number of clusters of vectors, and the vectors' length
+ROWS = 50_000  #: rows of a recording of texts or vectors
 
 
 def small(rec: rr.RecordingStream, random: np.random.Generator) -> None:
