@@ -89,19 +89,19 @@ class ReadOptions:
             raise InvalidInput("the options `version` and `time` exclude each other", remedy="give one of them")
         columns = options.get("columns")
         return ReadOptions(
-            absolute_root(options["root"]),
-            options["path"],
-            _time(options["time"]) if "time" in options else options.get("version"),
-            None if columns is None else tuple(split_names(columns, "columns")),
-            _lines(options.get("range")),
-            _lines(options.get("keys")),
-            options.get("where"),
-            _lease(options.get("lease")),
-            _choice("nanoseconds", options.get("nanoseconds", "error"), ("error", "truncate")) == "truncate",
-            _size(options.get("partition_size")),
-            options.get("since"),
-            _until(options),
-            _count("max_versions", options.get("max_versions")),
+            root=absolute_root(options["root"]),
+            table=options["path"],
+            at=_time(options["time"]) if "time" in options else options.get("version"),
+            columns=None if columns is None else tuple(split_names(columns, "columns")),
+            ranges=_lines(options.get("range")),
+            keys=_lines(options.get("keys")),
+            where=options.get("where"),
+            lease=_lease(options.get("lease")),
+            truncates=_choice("nanoseconds", options.get("nanoseconds", "error"), ("error", "truncate")) == "truncate",
+            partition_size=_size(options.get("partition_size")),
+            since=options.get("since"),
+            until=_until(options),
+            max_versions=_count("max_versions", options.get("max_versions")),
         )
 
 

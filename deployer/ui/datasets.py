@@ -131,20 +131,20 @@ class DatasetsView:
         if words:
             lines = lines.filter(pc.match_substring(lines["segment"], words, ignore_case=True))
         return OpenedDataset(
-            record.name,
-            record.dataset_id,
-            live.owner,
-            spec.description,
-            _summary(index),
-            tuple(f"{each.prefix} (layer {each.layer})" for each in spec.recordings),
-            tuple(f"{each.column} ({each.kind} by {each.timeline})" for each in spec.search_indexes),
-            spec.default_blueprint.file if spec.default_blueprint else "",
-            spec.retention or "",
-            tuple(f"{each.name} ({each.schedule})" for each in spec.services),
-            tuple(_segment_lines(lines.slice(first, PAGE))),
-            lines.num_rows,
-            first,
-            tuple(self.runs_of(record)),
+            name=record.name,
+            dataset_id=record.dataset_id,
+            manager=live.owner,
+            description=spec.description,
+            summary=_summary(index),
+            sources=tuple(f"{each.prefix} (layer {each.layer})" for each in spec.recordings),
+            searches=tuple(f"{each.column} ({each.kind} by {each.timeline})" for each in spec.search_indexes),
+            blueprint=spec.default_blueprint.file if spec.default_blueprint else "",
+            retention=spec.retention or "",
+            services=tuple(f"{each.name} ({each.schedule})" for each in spec.services),
+            lines=tuple(_segment_lines(lines.slice(first, PAGE))),
+            found=lines.num_rows,
+            first=first,
+            runs=tuple(self.runs_of(record)),
         )
 
     def runs(self, name: str) -> Sequence[Run]:

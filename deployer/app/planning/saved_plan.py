@@ -60,15 +60,15 @@ def as_saved_plan(workspace: Workspace, planned: Planned) -> SavedPlan:
     specs = workspace.specs
     inside = specs.is_relative_to(workspace.dir)
     return SavedPlan(
-        __version__,
-        workspace.owner,
-        specs.relative_to(workspace.dir).as_posix() if inside else str(specs),
-        tuple(sorted(planned.allow_destroy)),
-        planned.lake,
-        _read(workspace, planned),
-        plan_as_json(planned.plan),
-        planned.plan.targets,
-        workspace.delete_savepoints,
+        deployer=__version__,
+        stack=workspace.owner,
+        specs=specs.relative_to(workspace.dir).as_posix() if inside else str(specs),
+        allow_destroy=tuple(sorted(planned.allow_destroy)),
+        desired=planned.lake,
+        read=_read(workspace, planned),
+        changes=plan_as_json(planned.plan),
+        targets=planned.plan.targets,
+        delete_savepoints=workspace.delete_savepoints,
     )
 
 

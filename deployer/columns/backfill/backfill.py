@@ -167,16 +167,16 @@ def compute(
     choice = _Choice(selection, values)
     document = document_of(job, definition)
     filling = Filling(
-        table.store,
-        table.root,
-        entry,
-        job.job_id,
-        run_id,
-        run.holder or "",
-        job.kind,
-        Target(tuple(definition.columns)),
-        definition.inputs,
-        definition.identities,
+        store=table.store,
+        root=table.root,
+        entry=entry,
+        job_id=job.job_id,
+        run_id=run_id,
+        holder=run.holder or "",
+        kind=job.kind,
+        target=Target(tuple(definition.columns)),
+        inputs=definition.inputs,
+        identities=definition.identities,
         completes=choice.completes,
         select=choice.of,
         admit=share.require,
@@ -190,18 +190,18 @@ def compute(
     reached("columns.backfill.filled")
     after = table.store.table(entry.table_id).lance_version
     return BackfillJobResult(
-        job.job_id,
-        request.column,
-        definition.version,
-        run_id,
-        choice.rows if request.where is not None and not request.is_of_all else stats.rows,
-        errors_of(table.root, entry.table_id, job.job_id).rows,
-        time.monotonic() - begun,
-        False,
-        stats,
-        table.state.lance_version,
-        after,
-        tuple(name for name in definition.identities if name != request.column),
+        job_id=job.job_id,
+        column=request.column,
+        version=definition.version,
+        run_id=run_id,
+        rows=choice.rows if request.where is not None and not request.is_of_all else stats.rows,
+        errors=errors_of(table.root, entry.table_id, job.job_id).rows,
+        seconds=time.monotonic() - begun,
+        already_done=False,
+        stats=stats,
+        lance_version_before=table.state.lance_version,
+        lance_version_after=after,
+        siblings=tuple(name for name in definition.identities if name != request.column),
     )
 
 

@@ -39,17 +39,17 @@ def plan_backfill(table: ReadTable, request: BackfillRequest, definition: Defini
     granularity = request.commit_granularity or max(1, fragments)
     rate = backfill_rates(table.state, (request.column,)).get(request.column)
     return BackfillPlan(
-        request.column,
-        definition.version,
-        rows,
-        fragments,
-        number_of_tasks(sizes, size),
-        math.ceil(fragments / granularity),
-        files.rows,
-        files.count,
-        by_version(table.state, field_ids(dataset, [request.column])[0]),
-        None if rate is None else rows / rate,
-        request.where,
+        column=request.column,
+        version=definition.version,
+        rows=rows,
+        fragments=fragments,
+        tasks=number_of_tasks(sizes, size),
+        commits=math.ceil(fragments / granularity),
+        total_rows=files.rows,
+        total_fragments=files.count,
+        by_version=by_version(table.state, field_ids(dataset, [request.column])[0]),
+        seconds=None if rate is None else rows / rate,
+        where=request.where,
     )
 
 

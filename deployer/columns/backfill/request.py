@@ -133,18 +133,18 @@ def checked_backfill(
         batch_checkpoint_flush_interval_seconds,
     )
     return BackfillRequest(
-        column,
-        where,
-        read_version,
-        num_frags,
-        skip_frags,
-        task_size,
-        concurrency,
-        commit_granularity,
-        sizes,
-        cast("BlobReadStrategy", blob_read_strategy),
-        blob_read_buffer_size or _buffer(),
-        cast("Engine", engine),
+        column=column,
+        where=where,
+        read_version=read_version,
+        num_frags=num_frags,
+        skip_frags=skip_frags,
+        task_size=task_size,
+        concurrency=concurrency,
+        commit_granularity=commit_granularity,
+        checkpoints=sizes,
+        blob_strategy=cast("BlobReadStrategy", blob_read_strategy),
+        blob_buffer=blob_read_buffer_size or _buffer(),
+        engine=cast("Engine", engine),
     )
 
 

@@ -119,7 +119,15 @@ def _loaded(
     table = open_entry(table.store, table.root, table.store.instance().tables[table.entry.table_id])
     run = table.state.runs[run_id]
     filling = Filling(
-        table.store, table.root, table.entry, job_id, run_id, run.holder or "", kind, target, (request.pk,)
+        store=table.store,
+        root=table.root,
+        entry=table.entry,
+        job_id=job_id,
+        run_id=run_id,
+        holder=run.holder or "",
+        kind=kind,
+        target=target,
+        inputs=(request.pk,),
     )
     document = {
         "kind": LOAD_COLUMNS,
@@ -140,7 +148,17 @@ def _loaded(
             stats = FillRun(filling, values, values, sizes, document, on_progress).fill()
     after = table.store.table(table.entry.table_id).lance_version
     added = tuple(column.name for column in target.added)
-    return LoadResult(job_id, run_id, request.columns, added, False, stats, table.state.lance_version, after, engine)
+    return LoadResult(
+        job_id=job_id,
+        run_id=run_id,
+        columns=request.columns,
+        added=added,
+        already_done=False,
+        stats=stats,
+        lance_version_before=table.state.lance_version,
+        lance_version_after=after,
+        engine=engine,
+    )
 
 
 def _target(table: OpenTable, request: LoadRequest, source: LoadSource) -> Target:

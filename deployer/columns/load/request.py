@@ -76,17 +76,17 @@ def checked_request(
     for name, size in sizes.items():
         require_positive(name, size)
     return LoadRequest(
-        tuple(str(each) for each in sources),
-        pk,
-        tuple(columns),
-        source_format,
-        on_missing,  # type: ignore[arg-type]
-        concurrency,
-        checked_checkpoint_sizes(
+        source=tuple(str(each) for each in sources),
+        pk=pk,
+        columns=tuple(columns),
+        source_format=source_format,
+        on_missing=on_missing,  # type: ignore[arg-type]
+        concurrency=concurrency,
+        checkpoints=checked_checkpoint_sizes(
             checkpoint_size, min_checkpoint_size, max_checkpoint_size, checkpoint_interval_seconds, LOAD_SECONDS
         ),
-        commit_granularity,
-        engine,  # type: ignore[arg-type]
+        commit_granularity=commit_granularity,
+        engine=engine,  # type: ignore[arg-type]
     )
 
 

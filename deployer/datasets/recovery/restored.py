@@ -42,17 +42,17 @@ def restored(
     if OWNER in now.properties.declared:
         declared[OWNER] = now.properties.declared[OWNER]
     return TableRestored(
-        run_id,
-        savepoint,
-        then.dataset,
-        retired_location,
-        lance_version,
-        then.schema,
-        replace(then.properties, declared=declared),
-        tuple(then.partitions.values()),
-        tuple(then.files),
-        tuple(then.jobs.values()),
-        tuple(then.services.values()),
+        job_id=run_id,
+        savepoint=savepoint,
+        number=then.dataset,
+        retired_location=retired_location,
+        lance_version=lance_version,
+        schema=then.schema,
+        properties=replace(then.properties, declared=declared),
+        partitions=tuple(then.partitions.values()),
+        files=tuple(then.files),
+        jobs=tuple(then.jobs.values()),
+        services=tuple(then.services.values()),
     )
 
 

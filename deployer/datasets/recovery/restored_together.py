@@ -188,12 +188,34 @@ def _member(store: StateStore, root: str, run_id: str, table_id: str) -> _Member
                 update, built_on = None, False
             case other:
                 assert_never(other)
-        return _Member(entry, state, run, target, entry.location, dataset, update, built_on, misplaced, changed)
+        return _Member(
+            entry=entry,
+            state=state,
+            run=run,
+            target=target,
+            location=entry.location,
+            dataset=dataset,
+            update=update,
+            built_on=built_on,
+            misplaced=misplaced,
+            changed=changed,
+        )
     retired = {each.number: each.location for each in state.datasets if each.status == "retired"}
     changed |= dataset.version != state.lance_version
     location = retired.get(target.dataset)
     update = None if location is None else _swapped(store, root, run_id, entry, state, target, location)
-    return _Member(entry, state, run, target, location, dataset, update, False, misplaced, changed)
+    return _Member(
+        entry=entry,
+        state=state,
+        run=run,
+        target=target,
+        location=location,
+        dataset=dataset,
+        update=update,
+        built_on=False,
+        misplaced=misplaced,
+        changed=changed,
+    )
 
 
 def _swapped(

@@ -54,16 +54,16 @@ def pending_backfills(
         size = values_bytes(each.name, rows, table.statistics, table.spec.columns)
         rate = table.rates.get(each.name)
         yield PendingBackfill(
-            address,
-            table.spec.full_name,
-            each.name,
-            each.version,
-            bool(each.stale),
-            rows,
-            size.number,
-            size.about,
-            rows / rate if rate else None,
-            by_service,
+            address=address,
+            table=table.spec.full_name,
+            column=each.name,
+            version=each.version,
+            is_stale=bool(each.stale),
+            rows=rows,
+            bytes=size.number,
+            about=size.about,
+            seconds=rows / rate if rate else None,
+            by_service=by_service,
         )
 
 

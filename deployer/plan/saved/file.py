@@ -259,20 +259,20 @@ def _of_document(document: Mapping[str, JSON], saved_as: SavedAs) -> SavedPlan:
     for address in mapping(document, "read"):
         read[address] = mapping(document["read"], address)
     return SavedPlan(
-        text(document, "deployer"),
-        stack,
-        specs,
-        texts(document, "allow_destroy"),
-        Lake(
+        deployer=text(document, "deployer"),
+        stack=stack,
+        specs=specs,
+        allow_destroy=texts(document, "allow_destroy"),
+        desired=Lake(
             _instance(desired),
             tuple(map(table_from_json, objects(desired, "tables"))),
             datasets=tuple(map(dataset_from_json, objects(desired, "datasets", ()))),
         ),
-        read,
-        mapping(document, "changes"),
-        targets_from_json(mapping(document, "targets")) if "targets" in document else None,
-        document.get("delete_savepoints") is True,
-        saved_as,
+        read=read,
+        changes=mapping(document, "changes"),
+        targets=targets_from_json(mapping(document, "targets")) if "targets" in document else None,
+        delete_savepoints=document.get("delete_savepoints") is True,
+        saved_as=saved_as,
     )
 
 

@@ -229,7 +229,16 @@ class Watch:
         again_at = self._again_at(state, found, due, now)
         sources = {each: self._states[each].version for each in source_ids(state) if each in self._states}
         return WatchedTable(
-            entry, state, found, due, forgotten, dead, _counts_data(state), small_files(state), again_at, sources
+            entry=entry,
+            state=state,
+            service_statuses=found,
+            due=due,
+            forgotten=forgotten,
+            dead=dead,
+            counts_data=_counts_data(state),
+            small_files=small_files(state),
+            again_at=again_at,
+            sources=sources,
         )
 
     def _named_by_queues(self, state: TableState, ours: Collection[ServiceKind], now: int) -> Iterator[Due]:

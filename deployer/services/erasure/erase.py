@@ -102,21 +102,21 @@ def erase(
     table.store.keep_record(table.entry.table_id)
     left, searched = proven(again(table), where, values, on_progress, run_tasks)
     return ErasureResult(
-        table.entry.full_name,
-        rows,
-        versions,
-        tuple(sorted({*plan.savepoints, *before.savepoints})),
-        tuple(sorted({*plan.tags, *before.tags})),
-        datasets,
-        rewritten,
-        indexes,
-        history,
-        sum(len(each.versions) for each in left.scans),
-        left.stored_rows,
-        searched.files,
-        searched.values,
-        searched.found,
-        tuple(dict.fromkeys((*left.unreached, *foreign, *searched.notes))),
+        table=table.entry.full_name,
+        rows=rows,
+        versions=versions,
+        savepoints=tuple(sorted({*plan.savepoints, *before.savepoints})),
+        tags=tuple(sorted({*plan.tags, *before.tags})),
+        datasets=datasets,
+        rewritten_files=rewritten,
+        indexes=indexes,
+        history=history,
+        versions_read=sum(len(each.versions) for each in left.scans),
+        rows_left=left.stored_rows,
+        files_searched=searched.files,
+        values=searched.values,
+        files_with_values=searched.found,
+        unreached=tuple(dict.fromkeys((*left.unreached, *foreign, *searched.notes))),
     )
 
 

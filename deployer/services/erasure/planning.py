@@ -127,17 +127,17 @@ def _assembled(
         else:
             gone.append(str(each.location))
     return ErasurePlan(
-        table.entry.full_name,
-        rows,
-        max((each.rows for each in scans), default=0),
-        tuple(old),
-        tuple(sorted(newest.unknown)),
-        tuple(savepoints),
-        tuple(sorted(tags)),
-        tuple(gone),
-        tuple(sorted(observed_indexes(dataset))),
-        tuple(unreached),
-        scans,
+        table=table.entry.full_name,
+        rows=rows,
+        stored_rows=max((each.rows for each in scans), default=0),
+        versions=tuple(old),
+        unknown_versions=tuple(sorted(newest.unknown)),
+        savepoints=tuple(savepoints),
+        tags=tuple(sorted(tags)),
+        datasets=tuple(gone),
+        indexes=tuple(sorted(observed_indexes(dataset))),
+        unreached=tuple(unreached),
+        scans=scans,
     )
 
 

@@ -119,16 +119,16 @@ def clean(
     else:
         why = ""
     return CleanResult(
-        table.entry.full_name,
-        run_id,
-        "SKIPPED" if nothing else "SUCCEEDED",
-        why,
-        options.dry_run,
-        before,
-        after,
-        removed,
-        table.state.lance_version,
-        time.monotonic() - started,
+        table=table.entry.full_name,
+        run_id=run_id,
+        status="SKIPPED" if nothing else "SUCCEEDED",
+        why=why,
+        dry_run=options.dry_run,
+        before=before,
+        after=after,
+        removed=removed,
+        lance_version=table.state.lance_version,
+        seconds=time.monotonic() - started,
     )
 
 

@@ -120,21 +120,21 @@ def undoing(table: OpenTable, point: RestorePoint) -> Undoing:
     leaves = len(now.leaves()), len(then.leaves())
     same = then.dataset == now.dataset
     return Undoing(
-        table.entry.full_name,
-        table.entry.table_id,
-        point,
-        Base.of(now),
-        now.lance_version - then.lance_version if same else None,
-        (now.files.rows, then.files.rows),
-        (now.files.count, then.files.count),
-        (now.files.bytes, then.files.bytes),
-        leaves,
-        sum(file.rows for file in (files_now - files_then if same else files_now)),
-        sum(file.rows for file in (files_then - files_now if same else files_then)),
-        tuple(job for job_id, job in sorted(now.jobs.items()) if job_id not in then.jobs),
-        tuple(job for job_id, job in sorted(then.jobs.items()) if job_id not in now.jobs),
-        changes,
-        _content(now) == _content(then),
+        table=table.entry.full_name,
+        table_id=table.entry.table_id,
+        point=point,
+        base=Base.of(now),
+        versions=now.lance_version - then.lance_version if same else None,
+        rows=(now.files.rows, then.files.rows),
+        files=(now.files.count, then.files.count),
+        bytes=(now.files.bytes, then.files.bytes),
+        leaves=leaves,
+        removed=sum(file.rows for file in (files_now - files_then if same else files_now)),
+        back=sum(file.rows for file in (files_then - files_now if same else files_then)),
+        jobs=tuple(job for job_id, job in sorted(now.jobs.items()) if job_id not in then.jobs),
+        jobs_back=tuple(job for job_id, job in sorted(then.jobs.items()) if job_id not in now.jobs),
+        changes=changes,
+        nothing=_content(now) == _content(then),
     )
 
 

@@ -89,16 +89,16 @@ def autosavepoint(
     settle_tags(table)
     table = open_entry(table.store, table.root, table.entry)
     return AutosavepointResult(
-        table.entry.full_name,
-        run_id,
-        "SKIPPED" if same else "SUCCEEDED",
-        f"nothing changed since savepoint {same}" if same else "",
-        made,
-        tuple(removed),
-        before,
-        len(table.state.savepoints),
-        table.state.lance_version,
-        time.monotonic() - started,
+        table=table.entry.full_name,
+        run_id=run_id,
+        status="SKIPPED" if same else "SUCCEEDED",
+        why=f"nothing changed since savepoint {same}" if same else "",
+        savepoint=made,
+        removed=tuple(removed),
+        savepoints_before=before,
+        savepoints_after=len(table.state.savepoints),
+        lance_version=table.state.lance_version,
+        seconds=time.monotonic() - started,
     )
 
 

@@ -93,17 +93,17 @@ class WriteOptions:
         if options.get("max_bad_rows") is not None and options.get("bad_rows") is None:
             raise InvalidInput("the option `max_bad_rows` is given without `bad_rows`", remedy="give `bad_rows` too")
         return WriteOptions(
-            absolute_root(options["root"]),
-            options["path"],
-            "overwrite" if overwrite else "upsert" if upsert else "append",
-            options.get("job_id") or None,
-            _place(options.get("bad_rows")),
-            None if "max_bad_rows" not in options else BadRowLimit.parse(options["max_bad_rows"]),
-            _on_duplicate(options.get("on_duplicate", "reject")),
-            _flag(options, "missing_as_null"),
-            _flag(options, "ignore_extra"),
-            _flag(options, "indexes", default=not stream),
-            _flag(options, "services", default=True),
+            root=absolute_root(options["root"]),
+            table=options["path"],
+            mode="overwrite" if overwrite else "upsert" if upsert else "append",
+            job_id=options.get("job_id") or None,
+            bad_rows=_place(options.get("bad_rows")),
+            max_bad_rows=None if "max_bad_rows" not in options else BadRowLimit.parse(options["max_bad_rows"]),
+            on_duplicate=_on_duplicate(options.get("on_duplicate", "reject")),
+            missing_as_null=_flag(options, "missing_as_null"),
+            ignore_extra=_flag(options, "ignore_extra"),
+            indexes=_flag(options, "indexes", default=not stream),
+            services=_flag(options, "services", default=True),
         )
 
 

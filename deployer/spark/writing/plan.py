@@ -101,20 +101,20 @@ def _plan(table: OpenTable, options: WriteOptions, columns: pa.Schema, *, stream
     if options.bad_rows is not None and not stream and not done:
         check_bad_rows_file(options.bad_rows, table.schema, may_be_own=options.job_id is not None)
     return WritePlan(
-        options,
-        table.address,
-        table.entry.table_id,
-        table.layout(),
-        Ranges(tuple(table.splits), tuple(leaf.partition_id for leaf in table.state.leaves())),
-        table.state.schema,
-        table.entry.dataset,
-        table.state.lance_version,
-        uuid.uuid4().hex,
-        columns.serialize().to_pybytes(),
-        fields,
-        unique,
-        None if stream else options.job_id or uuid.uuid4().hex,
-        bool(done),
+        options=options,
+        address=table.address,
+        table_id=table.entry.table_id,
+        layout=table.layout(),
+        ranges=Ranges(tuple(table.splits), tuple(leaf.partition_id for leaf in table.state.leaves())),
+        schema=table.state.schema,
+        dataset=table.entry.dataset,
+        version=table.state.lance_version,
+        scope=uuid.uuid4().hex,
+        columns=columns.serialize().to_pybytes(),
+        fields=fields,
+        unique=unique,
+        job_id=None if stream else options.job_id or uuid.uuid4().hex,
+        is_done=bool(done),
     )
 
 

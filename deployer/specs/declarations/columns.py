@@ -88,17 +88,17 @@ def _named(node: Node, name: str) -> Column:
         properties.get("sensitive"),
     )
     return Column(
-        name,
-        column_type_of(properties["type"]),
-        nullable is None or nullable.value is True,
-        str(description.value).strip() if description else "",
-        str(renamed_from.value) if renamed_from else None,
-        node.at,
-        str(default.value).strip() if default else "",
-        str(using.value).strip() if using else None,
-        str(source.value) if source else None,
-        computed_of_node(computed) if computed else None,
-        sensitive is not None and sensitive.value is True,
+        name=name,
+        type=column_type_of(properties["type"]),
+        nullable=nullable is None or nullable.value is True,
+        description=str(description.value).strip() if description else "",
+        renamed_from=str(renamed_from.value) if renamed_from else None,
+        at=node.at,
+        default=str(default.value).strip() if default else "",
+        using=str(using.value).strip() if using else None,
+        source=str(source.value) if source else None,
+        computed=computed_of_node(computed) if computed else None,
+        sensitive=sensitive is not None and sensitive.value is True,
     )
 
 

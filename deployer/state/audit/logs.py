@@ -88,16 +88,16 @@ class _Audit:
                 state = self._compared(state, pointers[version])
         inner = list(inner_differences(state, f"the newest state of log {self._log}")) if state is not None else []
         return LogAudit(
-            self._log,
-            state,
-            newest,
-            len(records),
-            tuple(pointers),
-            (*self._differences, *inner),
-            self._recovered,
-            tuple(self._damaged_versions),
-            len(inner),
-            self._unpointed(pointers),
+            log=self._log,
+            state=state,
+            newest=newest,
+            entries=len(records),
+            snapshots=tuple(pointers),
+            differences=(*self._differences, *inner),
+            recovered=self._recovered,
+            damaged=tuple(self._damaged_versions),
+            inner=len(inner),
+            unpointed=self._unpointed(pointers),
         )
 
     def _records(self) -> Sequence[Record]:

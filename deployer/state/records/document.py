@@ -84,16 +84,16 @@ def record_of(instance: InstanceState, entry: TableEntry, state: TableState, at:
     name = spec.get("name") if isinstance(spec, Mapping) else ""
     savepoints = [each for each in state.savepoints.values() if is_recorded(each.name)]
     return TableRecord(
-        name if isinstance(name, str) else "",
-        max(at, state.at),
-        state.version,
-        state.lance_version,
-        entry,
-        state.properties,
-        tuple(sorted(state.partitions.values(), key=lambda each: each.partition_id)),
-        state.datasets,
-        tuple(sorted(state.services.values(), key=lambda each: each.kind)),
-        tuple(sorted(savepoints, key=lambda each: each.name)),
+        instance=name if isinstance(name, str) else "",
+        at=max(at, state.at),
+        state_version=state.version,
+        lance_version=state.lance_version,
+        entry=entry,
+        properties=state.properties,
+        partitions=tuple(sorted(state.partitions.values(), key=lambda each: each.partition_id)),
+        datasets=state.datasets,
+        services=tuple(sorted(state.services.values(), key=lambda each: each.kind)),
+        savepoints=tuple(sorted(savepoints, key=lambda each: each.name)),
     )
 
 

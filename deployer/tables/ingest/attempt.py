@@ -170,17 +170,17 @@ class LoadAttempt:
         already_done = loaded is None
         written = loaded.written if loaded is not None else ()
         return IngestResult(
-            self.table.entry.full_name,
-            job.job_id,
-            0 if already_done else job.rows,
-            len(written),
-            sum(each.bytes for each in written),
-            bad_rows,
-            job.lance_version,
-            self.engine,
-            self.reason,
-            time.monotonic() - self.started,
-            already_done,
+            table=self.table.entry.full_name,
+            job_id=job.job_id,
+            rows=0 if already_done else job.rows,
+            files=len(written),
+            bytes=sum(each.bytes for each in written),
+            bad_rows=bad_rows,
+            lance_version=job.lance_version,
+            engine=self.engine,
+            reason=self.reason,
+            seconds=time.monotonic() - self.started,
+            already_done=already_done,
             unique=has_unique_keys(self.table.state),
             duplicates_skipped=loaded.duplicates.rows if loaded and self.request.on_duplicate == "skip" else 0,
         )

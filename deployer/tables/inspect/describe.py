@@ -202,32 +202,32 @@ def describe(table: ReadTable) -> TableDescription:
     is_view = view_of(state) is not None
     protected = protected_columns(table.store, state)
     return TableDescription(
-        _summary(table.entry, state, table.root),
-        properties.description,
-        tuple(
+        summary=_summary(table.entry, state, table.root),
+        description=properties.description,
+        columns=tuple(
             _column(column, properties.row_keys, properties.sort_keys, protected)
             for column in columns_of(table.schema)
             if not (is_view and column.name.startswith(HIDDEN))
         ),
-        properties.row_keys,
-        properties.sort_keys,
-        leaves,
-        state.files.count - sum(leaf.files for leaf in leaves),
-        location if "://" in location else Path(location).resolve().as_uri(),
-        dict(properties.storage),
-        dict(properties.tags),
-        properties.deletion_protection,
-        state.table_id,
-        properties.generation,
-        state.lance_version,
-        state.version,
-        index_infos(table),
-        state.dataset,
-        tuple(each.location for each in state.datasets if each.status == "retired"),
-        has_unique_keys(state),
-        computed_infos(table),
-        retained_changes(state),
-        _view(table),
+        row_keys=properties.row_keys,
+        sort_keys=properties.sort_keys,
+        leaves=leaves,
+        unplaced_files=state.files.count - sum(leaf.files for leaf in leaves),
+        location=location if "://" in location else Path(location).resolve().as_uri(),
+        storage=dict(properties.storage),
+        tags=dict(properties.tags),
+        deletion_protection=properties.deletion_protection,
+        table_id=state.table_id,
+        generation=properties.generation,
+        lance_version=state.lance_version,
+        state_version=state.version,
+        indexes=index_infos(table),
+        dataset=state.dataset,
+        retired=tuple(each.location for each in state.datasets if each.status == "retired"),
+        unique=has_unique_keys(state),
+        computed=computed_infos(table),
+        retain_changes=retained_changes(state),
+        view=_view(table),
     )
 
 

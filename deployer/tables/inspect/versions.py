@@ -114,7 +114,20 @@ def _history(table: ReadTable, number: int, dataset: LanceDataset) -> list[Table
         if kind == "rewrite":  # it adds no rows to the table, and its author is the process that swapped it in
             rows, author = None, rewriters[-1].author if rewriters else ""
             changes = _rewritten(table, rewriters[-1]) if rewriters else ()
-        found.append(TableVersion(version, at, operation, job_id, kind, author, rows, foreign, number, changes))
+        found.append(
+            TableVersion(
+                version=version,
+                at=at,
+                operation=operation,
+                job_id=job_id,
+                kind=kind,
+                author=author,
+                rows=rows,
+                foreign=foreign,
+                dataset=number,
+                changes=changes,
+            )
+        )
     return found
 
 

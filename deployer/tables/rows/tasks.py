@@ -250,7 +250,17 @@ def tasks_of(
         rows[-1] += file.rows if (file := table.state.files.get(number)) is not None else 0
     version = int(dataset.version)
     return [
-        RowsTask(table.address, version, tuple(sorted(group)), condition, layout, ranges, assign, own, writes)
+        RowsTask(
+            address=table.address,
+            version=version,
+            fragment_ids=tuple(sorted(group)),
+            condition=condition,
+            layout=layout,
+            ranges=ranges,
+            assign=assign,
+            rows=own,
+            writes=writes,
+        )
         for group, own in zip(groups, rows, strict=True)
     ]
 

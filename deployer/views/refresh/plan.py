@@ -200,7 +200,18 @@ def plan_of(view: ReadTable, query: ViewQuery, found: Decision, sources: Mapping
     commits = sum(len(change.commits) for change in found.changes.values())
     name = view.entry.full_name
     stored = view.state.files.rows
-    return RefreshPlan(name, found.mode, found.reason, fragments, rows, size, commits, since, until, stored)
+    return RefreshPlan(
+        table=name,
+        mode=found.mode,
+        reason=found.reason,
+        fragments=fragments,
+        rows=rows,
+        bytes=size,
+        commits=commits,
+        reflects=since,
+        would_reflect=until,
+        stored_rows=stored,
+    )
 
 
 def _whole(source: Source) -> tuple[int, int, int]:

@@ -75,18 +75,18 @@ class SkippedRows:
     def _record(self, function: str, failure: Failure, key: dict[str, Any] | None, row_id: int | None) -> ErrorRecord:
         state = self._table.state
         return ErrorRecord(
-            self._job_id,
-            function,
-            failure.error_type,
-            failure.message,
-            failure.traceback,
-            state.dataset,
-            state.lance_version,
-            None,
-            key,
-            row_id,
-            failure.attempts,
-            self._clock.now(),
+            job_id=self._job_id,
+            column_name=function,
+            error_type=failure.error_type,
+            message=failure.message,
+            traceback=failure.traceback,
+            dataset=state.dataset,
+            dataset_version=state.lance_version,
+            row_address=None,
+            row_key=key,
+            row_id=row_id,
+            attempts=failure.attempts,
+            at=self._clock.now(),
         )
 
 

@@ -93,23 +93,23 @@ def cluster(
     table = again(table)
     changed, completed = bool(run.work.portions), status != "CANCELLED" and not run.work.conflicts
     return ClusterResult(
-        table.entry.full_name,
-        run.run_id,
-        status,
-        why,
-        options.dry_run,
-        arrangement.curve,
-        arrangement.columns,
-        before,
-        TableStats.of(table),
-        depth_before,
-        arranging.clusteredness(table, no_progress) if changed else depth_before,
-        work if options.dry_run else run.work,
-        run.engine,
-        run.reason,
-        time.monotonic() - started,
-        indexes,
-        {} if options.dry_run else arranging.whole_now(table, completed=completed),
+        table=table.entry.full_name,
+        run_id=run.run_id,
+        status=status,
+        why=why,
+        dry_run=options.dry_run,
+        curve=arrangement.curve,
+        columns=arrangement.columns,
+        before=before,
+        after=TableStats.of(table),
+        depth_before=depth_before,
+        depth_after=arranging.clusteredness(table, no_progress) if changed else depth_before,
+        work=work if options.dry_run else run.work,
+        engine=run.engine,
+        reason=run.reason,
+        seconds=time.monotonic() - started,
+        indexes=indexes,
+        whole={} if options.dry_run else arranging.whole_now(table, completed=completed),
     )
 
 
@@ -267,15 +267,15 @@ class _Arranging:
             own = _files_of(table, task)
             samples = samples_of([self._known[_key(file)] for file in own if file.rows], len(self._arrangement.columns))
             arrange = Arrange(
-                int(dataset.version),
-                task.fragments,
-                Ranges(tuple(points[name] for name in task.leaves[1:]), task.leaves),
-                layout,
-                self._arrangement,
-                self._arrangement.scales(samples),
-                self._sizes,
-                task.rows,
-                task.bytes,
+                version=int(dataset.version),
+                fragments=task.fragments,
+                ranges=Ranges(tuple(points[name] for name in task.leaves[1:]), task.leaves),
+                layout=layout,
+                arrangement=self._arrangement,
+                scales=self._arrangement.scales(samples),
+                sizes=self._sizes,
+                rows=task.rows,
+                bytes=task.bytes,
             )
             large = task.bytes > HELD_BYTES and len(task.leaves) == 1 and bool(samples)
             found.append(Shuffle.of(arrange, samples) if large else arrange)

@@ -69,17 +69,17 @@ def compact(
     except (Interrupted, KeyboardInterrupt) as stop:
         status, why = "CANCELLED", str(stop) or "interrupted"
     return CompactResult(
-        table.entry.full_name,
-        run.run_id,
-        status,
-        why,
-        before,
-        TableStats.of(again(table)),
-        run.work,
-        run.engine,
-        run.reason,
-        time.monotonic() - started,
-        indexes,
+        table=table.entry.full_name,
+        run_id=run.run_id,
+        status=status,
+        why=why,
+        before=before,
+        after=TableStats.of(again(table)),
+        work=run.work,
+        engine=run.engine,
+        reason=run.reason,
+        seconds=time.monotonic() - started,
+        indexes=indexes,
     )
 
 
@@ -142,15 +142,15 @@ def as_work(table: ReadTable, dataset: LanceDataset, tasks: Sequence[Task], size
     points = dict(zip((leaf.partition_id for leaf in state.leaves()[1:]), table.splits, strict=True))
     return [
         Merge(
-            dataset.version,
-            task.fragments,
-            frozenset(number for number in task.fragments if _is_sorted(table, number)),
-            Ranges(tuple(points[name] for name in task.leaves[1:]), task.leaves),
-            replace(layout, max_rows_per_file=sizes.file_rows),
-            sizes,
-            task.rows,
-            task.bytes,
-            _clustered(table, task),
+            version=dataset.version,
+            fragments=task.fragments,
+            in_order=frozenset(number for number in task.fragments if _is_sorted(table, number)),
+            ranges=Ranges(tuple(points[name] for name in task.leaves[1:]), task.leaves),
+            layout=replace(layout, max_rows_per_file=sizes.file_rows),
+            sizes=sizes,
+            rows=task.rows,
+            bytes=task.bytes,
+            clustered=_clustered(table, task),
         )
         for task in tasks
     ]

@@ -63,21 +63,21 @@ def expire(
     elif dry_run:
         why = f"dry run: would remove {count(done.rows, 'row')} before {moment}{stay}"
     return ExpireResult(
-        table.entry.full_name,
-        run_id,
-        "SUCCEEDED" if done.rows else "SKIPPED",
-        why,
-        dry_run,
-        cutoff.column,
-        moment,
-        done.rows,
-        dropped.rows,
-        len(dropped.whole),
-        kept,
-        tuple(each.hold.name for each in held),
-        before,
-        before if dry_run else TableStats.of(again(table)),
-        time.monotonic() - started,
+        table=table.entry.full_name,
+        run_id=run_id,
+        status="SUCCEEDED" if done.rows else "SKIPPED",
+        why=why,
+        dry_run=dry_run,
+        column=cutoff.column,
+        before_time=moment,
+        rows=done.rows,
+        whole_rows=dropped.rows,
+        whole_files=len(dropped.whole),
+        held_rows=kept,
+        holds=tuple(each.hold.name for each in held),
+        before=before,
+        after=before if dry_run else TableStats.of(again(table)),
+        seconds=time.monotonic() - started,
     )
 
 

@@ -43,18 +43,18 @@ class IngestOptions:
             raise InvalidInput("`on` is given without `mode` upsert", remedy="give it too, or leave `on` out")
         nulls = given.get("null_values")
         return IngestOptions(
-            places_named(given["files"]),
-            Format(given["format"]) if given.get("format") else None,
-            given["mode"],
-            tuple(given.get("on") or ()),
-            given["on_error"],
-            given["on_change"],
-            given.get("queue"),
-            int(given["max_files"]),
-            parse_size(given["max_bytes"]),
-            bool(given["ignore_extra"]),
-            bool(given["missing_as_null"]),
-            ReadOptions(
+            files=places_named(given["files"]),
+            format=Format(given["format"]) if given.get("format") else None,
+            mode=given["mode"],
+            on=tuple(given.get("on") or ()),
+            on_error=given["on_error"],
+            on_change=given["on_change"],
+            queue=given.get("queue"),
+            max_files=int(given["max_files"]),
+            max_bytes=parse_size(given["max_bytes"]),
+            ignore_extra=bool(given["ignore_extra"]),
+            missing_as_null=bool(given["missing_as_null"]),
+            read=ReadOptions(
                 tuple(nulls) if nulls is not None else ("",),
                 given.get("delimiter"),
                 given["encoding"],

@@ -129,9 +129,17 @@ class FileReader:
         inputs = {path: own for each in planned for path, own in each.reading.inputs.items()}
         schema, fields = table.schema.serialize().to_pybytes(), self._fields
         return Reading(
-            schema, table.row_keys, names, self.options.read, self.options.ignore_extra, SHOWN, (), fields, inputs,
-            self.places,
-        )  # fmt: skip
+            schema=schema,
+            row_keys=table.row_keys,
+            names=names,
+            options=self.options.read,
+            ignore_extra=self.options.ignore_extra,
+            listed=SHOWN,
+            unnamed=(),
+            fields=fields,
+            inputs=inputs,
+            places=self.places,
+        )
 
     def _checked(self, file: LandedFile) -> Iterator[pa.RecordBatch]:
         """Yields the rows of a file once all of them are found good."""

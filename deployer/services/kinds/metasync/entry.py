@@ -44,18 +44,18 @@ class Publication:
     def of(table: ReadTable) -> Publication:
         entry, state = table.entry, table.state
         return Publication(
-            uri_of(table.root),
-            entry.table_id,
-            entry.database,
-            entry.name,
-            uri_of(table.location),
-            entry.dataset,
-            state.lance_version,
-            table.schema,
-            state.properties.description,
-            table.row_keys,
-            table.sort_keys,
-            tuple(table.splits),
+            root=uri_of(table.root),
+            table_id=entry.table_id,
+            database=entry.database,
+            name=entry.name,
+            location=uri_of(table.location),
+            dataset=entry.dataset,
+            version=state.lance_version,
+            schema=table.schema,
+            description=state.properties.description,
+            row_keys=table.row_keys,
+            sort_keys=table.sort_keys,
+            split_points=tuple(table.splits),
         )
 
     def properties(self) -> dict[str, str]:

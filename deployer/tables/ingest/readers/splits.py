@@ -144,7 +144,17 @@ def plan_reading(
             only = pa.schema([each for each in columns if each.name in fields.mentioned and each.name not in known])
             inputs[source.path] = only.serialize().to_pybytes()
     schema = table.serialize().to_pybytes()
-    return Reading(schema, row_keys, names, options, ignore_extra, listed, (), fields, inputs)
+    return Reading(
+        schema=schema,
+        row_keys=row_keys,
+        names=names,
+        options=options,
+        ignore_extra=ignore_extra,
+        listed=listed,
+        unnamed=(),
+        fields=fields,
+        inputs=inputs,
+    )
 
 
 def _columns(source: Source, table: pa.Schema, fields: FieldMap) -> pa.Schema:

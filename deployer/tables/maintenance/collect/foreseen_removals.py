@@ -117,7 +117,17 @@ def _removal(
     location = dataset_uri(root, dataset.location)
     if bytes_ is None:
         bytes_, rows = stored(location)[0], _rows(location, dataset)
-    return Removal(address, table_id, dataset.number, dataset.location, kind, why, rows, bytes_, refused)
+    return Removal(
+        address=address,
+        table_id=table_id,
+        number=dataset.number,
+        location=dataset.location,
+        kind=kind,
+        why=why,
+        rows=rows,
+        bytes=bytes_,
+        refused=refused,
+    )
 
 
 def _rows(location: str, dataset: FormerDataset) -> int | None:

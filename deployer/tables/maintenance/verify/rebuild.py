@@ -214,16 +214,16 @@ def _claimed(
     database, _, name = full_name.partition(".")
     entry = TableEntry(table_id, database, name, location, "active", at, number)
     record = TableRecord(
-        declared.instance.name,
-        0,
-        0,
-        int(dataset.version),
-        entry,
-        properties,
-        tree,
-        datasets if number > 1 else (),
-        (),
-        (),
+        instance=declared.instance.name,
+        at=0,
+        state_version=0,
+        lance_version=int(dataset.version),
+        entry=entry,
+        properties=properties,
+        partitions=tree,
+        datasets=datasets if number > 1 else (),
+        services=(),
+        savepoints=(),
     )
     origin = "the specs" if spec is not None else "none: the specs do not declare it"
     return Claim(record, Source(dataset_uri(root, location), record, None, True)), origin, notes

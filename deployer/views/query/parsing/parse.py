@@ -81,17 +81,17 @@ def _group_view(text: str, select: Select) -> ViewQuery:
     identity = tuple(each.stored for each in program.keys)
     usable = all(name in fields and not fields[name].nullable for name in identity)
     return ViewQuery(
-        text,
-        _sources([program.rows]),
-        visible,
-        pa.schema([*visible, *hidden]),
-        identity,
-        identity if usable else (),
-        usable,
-        {name: _sources_of(columns, program.rows) for name, columns in lineage.items()},
-        {},
-        tuple(sorted({each.function for each in program.rows.calls})),
-        program,
+        text=text,
+        sources=_sources([program.rows]),
+        schema=visible,
+        stored_schema=pa.schema([*visible, *hidden]),
+        identity=identity,
+        default_keys=identity if usable else (),
+        unique_keys=usable,
+        lineage={name: _sources_of(columns, program.rows) for name, columns in lineage.items()},
+        full_refresh={},
+        functions=tuple(sorted({each.function for each in program.rows.calls})),
+        program=program,
     )
 
 
@@ -119,17 +119,17 @@ def _row_view(text: str, selects: Sequence[Select], where: str) -> ViewQuery:
     names = tuple(each.name for each in identities[0])
     keys, unique = _default_keys(selects, outputs, names, visible)
     return ViewQuery(
-        text,
-        _sources(branches),
-        visible,
-        pa.schema([*visible, *hidden]),
-        names,
-        keys,
-        unique,
-        _lineage(branches, visible.names),
-        _full_refresh(branches),
-        tuple(sorted({call.function for each in branches for call in each.calls})),
-        RowProgram(branches),
+        text=text,
+        sources=_sources(branches),
+        schema=visible,
+        stored_schema=pa.schema([*visible, *hidden]),
+        identity=names,
+        default_keys=keys,
+        unique_keys=unique,
+        lineage=_lineage(branches, visible.names),
+        full_refresh=_full_refresh(branches),
+        functions=tuple(sorted({call.function for each in branches for call in each.calls})),
+        program=RowProgram(branches),
     )
 
 

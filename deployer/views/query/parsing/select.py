@@ -95,15 +95,15 @@ class Select:
         )
         types = {**self.scope.types(), f"{scans[0].alias}.{ROW_ID}": pa.uint64()}
         return Rows(
-            scans[0],
-            lookups,
-            tuple(self.scope.calls),
-            self.unnest,
-            tuple(self.conditions),
-            tuple(outputs),
-            self.source_identity(),
-            tuple(identity),
-            types,
+            scan=scans[0],
+            lookups=lookups,
+            calls=tuple(self.scope.calls),
+            unnest=self.unnest,
+            conditions=tuple(self.conditions),
+            outputs=tuple(outputs),
+            source=self.source_identity(),
+            identity=tuple(identity),
+            types=types,
         )
 
     def source_identity(self) -> Identity:
