@@ -1,8 +1,8 @@
 """The port that clients connect to.
 
-Rerun's client first asks for `GET /version` by HTTP/1.1, and then calls by HTTP/2 on the same port. On loopback, it
-serves processes of its own user. Connections are limited in number, since each has a thread, and end with clients that
-are gone or take nothing.
+Rerun's client first sends `GET /version` over HTTP/1.1, and then makes calls over HTTP/2 on the same port. On loopback,
+the server serves only processes of its own user. Each connection has a thread; therefore the number of connections is
+limited, and a connection ends when its client is gone or does not read.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from contextlib import contextmanager
 
 from deployer.platform.system.connections import IS_USER_KNOWN, connection_user
 
-_HTTP_2 = b"PRI"  #: how a connection of HTTP/2 begins (RFC 9113, 3.4)
-_PATIENCE = 30.0  #: seconds for the first bytes of a connection, for a request of HTTP/1.1, and for the end of threads
-SENDING = 600.0  #: seconds in which a client has to take some of the bytes that are sent to it
-_CONNECTIONS = 256  #: that may be open at once; more are closed
-_SILENT = 60  #: seconds after which a silent client is asked whether it is there, and between such questions
-_PAUSE = 0.1  #: seconds until connections are accepted again
+_HTTP_2 = b"PRI"  #: the first bytes of an HTTP/2 connection (RFC 9113, 3.4)
+_PATIENCE = 30.0  #: seconds for a connection's first bytes, for an HTTP/1.1 request, and for the end of threads
+SENDING = 600.0  #: seconds within which a client must read some of the bytes that are sent to it
+_CONNECTIONS = 256  #: most open connections; further connections are closed at once
+_SILENT = 60  #: seconds of silence before the first TCP keepalive probe, and between probes
+_PAUSE = 0.1  #: seconds before `accept` is called again after a temporary error
 #: Temporary errors of `accept`: the connection ended, or there are too many open files or too little memory.
 _TEMPORARY = frozenset({errno.ECONNABORTED, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EPROTO})
-_MAX_HEAD = 8192  #: bytes of a request of HTTP/1.1
+_MAX_HEAD = 8192  #: most bytes of an HTTP/1.1 request
 _NO_BODY = b"Connection: close\r\nContent-Length: 0\r\n\r\n"
 
 
 @contextmanager
 def front_port(host: str, port: int, serve_http_2: Callable[[socket.socket], None]) -> Iterator[int]:
-    """Listens at `host` and `port` (0: any that is free) for the time of a block; yields the port.
+    """Listens at `host` and `port` (0: any free port) for the duration of a `with` block; yields the port.
 
-    Calls `serve_http_2` in a thread of its own for each connection that begins as HTTP/2 does. Connections are closed
-    at the end of the block. Raises OSError where it cannot listen.
+    Calls `serve_http_2` for each HTTP/2 connection, in a thread of its own. Connections are closed at the end of the
+    block. Raises OSError where it cannot listen at that address.
     """
     listening = socket.create_server((host, port), backlog=128)
     only_user = listening.getsockname()[0] == "127.0.0.1" and IS_USER_KNOWN
@@ -94,7 +94,7 @@ def _accept(listening: socket.socket, free: threading.BoundedSemaphore, serve: C
 
 
 def _serve(client: socket.socket, serve_http_2: Callable[[socket.socket], None], only_user: bool) -> None:
-    with client, contextlib.suppress(OSError, RuntimeError):  # the client went away, or there are too many threads
+    with client, contextlib.suppress(OSError, RuntimeError):  # the client disappeared, or there are too many threads
         client.settimeout(_PATIENCE)
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if only_user and not _is_of_this_user(client):
@@ -108,7 +108,7 @@ def _serve(client: socket.socket, serve_http_2: Callable[[socket.socket], None],
 
 
 def _end_with_client(client: socket.socket) -> None:
-    """Has the connection end when the client is gone without a word."""
+    """Sets the options that end the connection when the client disappears."""
     client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option in ("TCP_KEEPIDLE", "TCP_KEEPINTVL"):  # not all systems have these options
         if hasattr(socket, option):

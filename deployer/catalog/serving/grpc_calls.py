@@ -1,4 +1,4 @@
-"""Calls of gRPC on streams of HTTP/2: the call that a path names, its messages, and the status that ends it."""
+"""Calls of gRPC on streams of HTTP/2: finds the call by its path, reads and sends messages, and ends with a status."""
 
 from __future__ import annotations
 
@@ -17,20 +17,29 @@ from google.protobuf.message import DecodeError
 
 from deployer.catalog.protocol.messages import SERVICE, Method
 from deployer.catalog.serving.http2.headers import encoded
-from deployer.catalog.serving.http2.streams import Compressed, Gone, Idle, NotTaken, Part, Stream
+from deployer.catalog.serving.http2.streams import (
+    AnswerTimedOut,
+    CallEnded,
+    CompressedMessage,
+    Part,
+    RequestTimedOut,
+    Stream,
+)
 from deployer.errors import DeployerError, InvalidInput
 
 _LOG = logging.getLogger("deployer.catalog")
-_BINARY = "-bin"  #: the end of the names of headers whose values are bytes
+_BINARY = "-bin"  #: ends the names of headers whose values are bytes
 _CONTENT = "application/grpc"
-_LONGEST = 8000  #: bytes of the text of a status; more than 16 KiB of headers are refused by many clients
-_PLAIN = "".join(chr(each) for each in range(0x20, 0x7F) if chr(each) != "%")  #: characters of a status as they are
+_LONGEST = 8000  #: most bytes of the text of a status; many clients refuse more than 16 KiB of headers
+_PLAIN = "".join(
+    chr(each) for each in range(0x20, 0x7F) if chr(each) != "%"
+)  #: characters that need no percent-encoding in the text of a status
 _BEGIN = encoded([(":status", "200"), ("content-type", _CONTENT)])
 _UNKNOWN_CONTENT = encoded([(":status", "415")])
 
 
 class Status(IntEnum):
-    """The codes by which clients choose the class of their errors."""
+    """The status codes of gRPC. Clients choose the class of an error by its code."""
 
     OK = 0
     INVALID_ARGUMENT = 3
@@ -46,20 +55,20 @@ class Status(IntEnum):
 
 
 class IdleStream(DeployerError):
-    """A caller sent neither more requests of its stream nor the end of it."""
+    """A caller sent neither a further request of its stream nor the end of the stream for too long."""
 
     kind = "IdleStream"
 
 
-#: A call: from the request, or the stream of requests, and the headers of the caller.
+#: A call takes the request or the stream of requests, and the headers of the caller. It returns an answer or several.
 Call = Callable[[Any, Mapping[str, str]], Any]
 
 
 class Calls:
     """Answers calls in threads of a pool.
 
-    `status` gives the status and text for a failure. A caller that neither sends nor takes for `patience` seconds loses
-    its call. More than `most` calls at a time, those that wait for a thread included, are refused.
+    `status` returns the status and the text for a failure. A call ends where its caller neither sends nor reads for
+    `patience` seconds. At most `most` calls run or wait for a thread at a time; more calls are refused.
     """
 
     def __init__(
@@ -75,7 +84,7 @@ class Calls:
         self._count, self._lock = 0, Lock()
 
     def start(self, stream: Stream) -> None:
-        """Begins to answer a call; returns at once."""
+        """Begins to answer a call, and returns at once."""
         with self._lock:
             is_free = self._count < self._most
             self._count += is_free
@@ -84,7 +93,7 @@ class Calls:
             return self._end(stream, False, Status.RESOURCE_EXHAUSTED, text)
         try:
             self._pool.submit(self._answer, stream)
-        except RuntimeError:  # the server ends, or there are too many threads
+        except RuntimeError:  # the server is stopping, or there are too many threads
             self._count_down()
             stream.cancel()
 
@@ -96,10 +105,10 @@ class Calls:
         try:
             if not stream.is_gone:
                 self._answered(stream)
-        except NotTaken:
+        except AnswerTimedOut:
             _LOG.warning("a call was ended: its caller took no answer for %g s", self._patience)
             stream.cancel()
-        except Gone:
+        except CallEnded:
             pass
         except BaseException:
             _LOG.exception("a call could not be answered")
@@ -122,9 +131,11 @@ class Calls:
                     stream.put_headers(_BEGIN, False, self._patience)
                     has_begun = True
                 stream.put_message(parts, self._patience)
-        except (Gone, NotTaken):
+        except (CallEnded, AnswerTimedOut):
             raise
-        except BaseException as failure:  # a panic of Lance's is not an Exception, and would leave the caller waiting
+        except (
+            BaseException
+        ) as failure:  # a panic in Lance is not an Exception; without an answer, the caller would wait
             if not stream.is_gone:
                 self._end(stream, has_begun, *self._status(failure))
         else:
@@ -135,7 +146,7 @@ class Calls:
         found.append(("grpc-status", str(int(status))))
         if text:
             found.append(("grpc-message", _percent_encoded(text)))
-        with suppress(Gone):
+        with suppress(CallEnded):
             stream.put_headers(encoded(found), True, self._patience)
 
     def _parts(self, method: Method, call: Call, stream: Stream) -> Iterator[Sequence[Part]]:
@@ -156,19 +167,22 @@ class Calls:
                 close()
 
     def _requests(self, method: Method, stream: Stream) -> Iterator[Any]:
-        """Yields the requests as they come. Raises InvalidInput for malformed ones, and where the caller went away
-        before their end; IdleStream."""
+        """Yields the requests as they arrive.
+
+        Raises InvalidInput for malformed requests and where the caller ends the call before its requests, and
+        IdleStream where the caller sends nothing for too long.
+        """
         while True:
             try:
                 data = stream.take(self._patience)
-            except Idle:
+            except RequestTimedOut:
                 raise IdleStream(
                     f"the stream of requests was idle for {self._patience:g} s, and nothing was written",
                     remedy="send all of it again, without such a pause",
                 ) from None
-            except Gone:
+            except CallEnded:
                 raise InvalidInput("the stream of requests was interrupted", remedy="send all of it again") from None
-            except Compressed:
+            except CompressedMessage:
                 raise InvalidInput("the request is compressed", remedy="send it without grpc-encoding") from None
             if data is None:
                 return
@@ -181,14 +195,14 @@ class Calls:
 
 
 def _parts_of(message: Any) -> Sequence[Part]:
-    """Returns the bytes of an answer, which a call may have made already: bytes, or a list of parts."""
+    """Returns the bytes of an answer: a message, its bytes, or a list of parts."""
     if isinstance(message, list):
         return message
     return [message if isinstance(message, bytes) else bytes(message.SerializeToString())]
 
 
 def _headers(stream: Stream) -> dict[str, str]:
-    """Returns the headers of the caller; those that end in `-bin` have the bytes of a text."""
+    """Returns the headers of the caller. A header whose name ends in `-bin` has the base64 of a text."""
     found = dict[str, str]()
     for raw, value in stream.headers:
         name = raw.decode("ascii", "replace")

@@ -16,27 +16,27 @@ from deployer.catalog.serving.http2.headers import LARGEST, HeaderDecoder
 from deployer.catalog.serving.http2.output import Output
 from deployer.catalog.serving.http2.streams import WINDOW, Answer, Stream
 
-_STREAMS = 256  #: calls of one connection at a time
-_READ = 1 << 16  #: bytes that are read at once
-_ROOM = 1 << 24  #: bytes that a client may send of all calls before the server has read them
-_AT_ONCE = 1 << 18  #: bytes that wait in this process to be sent
-_TURN = 1 << 18  #: bytes of one call before the next one's are sent
-_BUSY = 1 << 20  #: bytes that wait to be sent from which nothing more is read
-_PINGS = 64  #: that may wait for their answer
-_PING_BYTES = 1 << 20  #: bytes that are sent before the answer to a ping at the most
+_STREAMS = 256  #: most calls of one connection at a time
+_READ = 1 << 16  #: bytes of one read
+_ROOM = 1 << 24  #: bytes of all calls that a client may send before the server has read them
+_AT_ONCE = 1 << 18  #: bytes in the output queue; with as many, no answer is added
+_TURN = 1 << 18  #: bytes of one call that are sent before the next call has its turn
+_BUSY = 1 << 20  #: bytes in the output queue; with as many, nothing is read
+_PINGS = 64  #: most pings without an answer
+_PING_BYTES = 1 << 20  #: most bytes that are sent before the answer to a ping
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Seconds in which a client has to take some of the bytes that are sent to it, and after which a connection without
-    calls ends."""
+    """The seconds within which a client must read some of the bytes that are sent to it (`sending`), and after which a
+    connection without calls ends (`idle`)."""
 
     sending: float
     idle: float
 
 
 class Connection:
-    """Serves one client that speaks HTTP/2. `start` begins to answer a call, in another thread."""
+    """Serves one client over HTTP/2. `start` begins to answer a call in another thread, and returns at once."""
 
     def __init__(self, client: socket.socket, start: Callable[[Stream], None], patience: Patience) -> None:
         self._client, self._start, self._patience = client, start, patience
@@ -44,22 +44,23 @@ class Connection:
         for each in (client, self._woken_by, self._wakes):
             each.setblocking(False)
         self._is_woken = False
-        self._changed = deque[Stream]()  # by threads that answer
-        self._ready = deque[Stream]()  # those that may have something to send
+        self._changed = deque[Stream]()  # calls that other threads changed
+        self._ready = deque[Stream]()  # calls that may have an answer to send
         self._streams = dict[int, Stream]()
         self._last_stream = 0
         self._reader, self._headers, self._output = FrameReader(), HeaderDecoder(), Output(client)
-        self._block: tuple[Frame, bytearray] | None = None  # headers that are not complete
+        self._block: tuple[Frame, bytearray] | None = None  # the first frame and the bytes of incomplete headers
         self._window = self._initial_window = frames.DEFAULT_WINDOW
         self._largest_frame = frames.SMALLEST_FRAME
-        self._unseen = 0  # bytes of all calls that were read, and that the client does not know of
-        self._is_leaving = False  # whether the client was asked to begin no more calls
+        self._unseen = 0  # bytes that were read, and that no WINDOW_UPDATE has reported
+        self._is_leaving = False  # whether GOAWAY has asked the client to begin no more calls
         self._pings = list[bytes]()
         self._since_ping = 0
         self._heard = self._sent = time.monotonic()
 
     def serve(self) -> None:
-        """Serves the client until it goes away, breaks the rules, or takes or sends nothing for too long."""
+        """Serves the client until it closes the connection, violates the protocol, or reads or sends nothing for too
+        long."""
         try:
             self._output.add(
                 frames.settings(
@@ -78,7 +79,7 @@ class Connection:
             with suppress(OSError):
                 self._output.flush()
         except OSError:
-            pass  # the client went away
+            pass  # the client closed the connection
         finally:
             for each in list(self._streams.values()):
                 each.end()
@@ -117,7 +118,7 @@ class Connection:
 
     def _wake(self) -> None:
         self._woken_by.recv(64)
-        self._is_woken = False  # from here on, a change wakes it again
+        self._is_woken = False  # from here on, a change wakes this thread again
         while self._changed:
             stream = self._changed.popleft()
             if stream.number not in self._streams:
@@ -131,13 +132,13 @@ class Connection:
             self._list(stream)
 
     def _list(self, stream: Stream) -> None:
-        """Notes that a call may have something that can be sent."""
+        """Puts a call into the queue of those that may have something to send."""
         if not stream.is_listed:
             stream.is_listed = True
             self._ready.append(stream)
 
     def _note(self, stream: Stream) -> None:
-        """Notes, for a thread that answers, that a call has answers, or room for requests."""
+        """Wakes the connection's thread, because a call has answers or room for requests. Other threads call this."""
         self._changed.append(stream)
         if not self._is_woken:
             self._is_woken = True
@@ -145,8 +146,8 @@ class Connection:
                 self._wakes.send(b"!")
 
     def _end_stalled(self, now: float) -> None:
-        """Ends calls that wait for the client for too long. Raises ConnectionFault where the client takes nothing, or
-        has had no calls for long."""
+        """Ends calls that wait for the client for too long. Raises ConnectionFault where the client reads nothing, or
+        has no calls, for too long."""
         if self._output.size:
             is_over = now - self._sent > self._patience.sending
         else:
@@ -161,7 +162,7 @@ class Connection:
             if waits_for_client and now - each.moved > self._patience.idle:
                 each.cancel()
 
-    # what the client sends
+    # These methods handle the frames of the client.
 
     def _take(self, frame: Frame) -> None:
         if self._block is not None and frame.kind != Kind.CONTINUATION:
@@ -220,7 +221,7 @@ class Connection:
             self._start_once(stream)
 
     def _start_once(self, stream: Stream) -> None:
-        """Begins to answer a call whose first message is there: until then it has no thread."""
+        """Begins to answer a call whose first message is complete. Before that, the call has no thread."""
         if not stream.is_started and stream.has_request:
             stream.is_started = True
             self._start(stream)
@@ -277,14 +278,14 @@ class Connection:
             self._list(stream)
 
     def _require_known(self, frame: Frame, or_connection: bool = False) -> None:
-        """Raises ConnectionFault for a frame of a stream that did not begin."""
+        """Raises ConnectionFault for a frame of a stream that has not begun."""
         if frame.stream > self._last_stream or not (frame.stream or or_connection):
             raise ConnectionFault(Code.PROTOCOL_ERROR, "a frame is of a stream that did not begin")
 
-    # what is sent
+    # These methods send.
 
     def _send(self) -> None:
-        """Sends what is ready, until the client's windows or its socket are full."""
+        """Sends answers until none is ready, or until the client's windows or its socket are full."""
         while True:
             self._fill()
             if not self._output.size:
@@ -297,9 +298,9 @@ class Connection:
                 return
 
     def _fill(self) -> None:
-        """Moves answers to the output, by turns, as far as the windows reach.
+        """Moves answers to the output in turns, as far as the windows allow.
 
-        The answer to a ping follows what is ready: clients measure by it how large their windows should be.
+        The answer to a ping comes after the ready answers: clients use it to measure how large their windows should be.
         """
         for _ in range(len(self._ready)):
             if self._output.size >= _AT_ONCE:
@@ -315,7 +316,7 @@ class Connection:
             self._pings.clear()
 
     def _fill_from(self, stream: Stream) -> bool:
-        """Moves answers of one call to the output; returns whether more of them is ready or waits for windows."""
+        """Moves answers of one call to the output. Returns whether it is ready to send more later."""
         size = 0
         while (answer := stream.next_answer()) is not None:
             if answer.headers is not None:
@@ -325,7 +326,7 @@ class Connection:
                 continue
             most = min(answer.size, stream.window, self._window, _TURN - size)
             if most <= 0:
-                return stream.window > 0  # else it is ready again when its window grows
+                return stream.window > 0  # otherwise the growth of its window puts it into the queue again
             stream.window -= most
             stream.moved = time.monotonic()
             self._window -= most
@@ -337,7 +338,7 @@ class Connection:
         return False
 
     def _add_headers(self, stream: Stream, answer: Answer) -> bool:
-        """Adds headers to the output; returns whether they end the call."""
+        """Adds headers to the output. Returns whether they end the call."""
         flags = frames.END_HEADERS | (frames.END_STREAM if answer.is_last else 0)
         self._output.add(frames.frame(Kind.HEADERS, flags, stream.number, answer.headers or b""))
         if not answer.is_last:

@@ -1,4 +1,4 @@
-"""The frames of HTTP/2 (RFC 9113, 4 and 6): what a client sends, checked, and what a server sends."""
+"""The frames of HTTP/2 (RFC 9113, 4 and 6): reads and checks those of a client, and makes those of a server."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 HEAD = 9  #: bytes before the payload of a frame
-LARGEST = 1 << 18  #: bytes of the payload of a frame of a client
+LARGEST = 1 << 18  #: most bytes of the payload of a client's frame
 
 END_STREAM, ACK, END_HEADERS, PADDED, PRIORITY = 0x1, 0x1, 0x4, 0x8, 0x20  #: flags
 
 HEADER_TABLE_SIZE, MAX_CONCURRENT_STREAMS, INITIAL_WINDOW_SIZE, MAX_FRAME_SIZE, MAX_HEADER_LIST_SIZE = 1, 3, 4, 5, 6
 DEFAULT_WINDOW = 65_535
 LARGEST_WINDOW = (1 << 31) - 1
-SMALLEST_FRAME = 16_384  #: the least that a client may set as the most of a frame
+SMALLEST_FRAME = 16_384  #: the least value of MAX_FRAME_SIZE
 _LARGEST_FRAME = (1 << 24) - 1
 _SETTING = struct.Struct(">HI")
 _NUMBER = struct.Struct(">I")
@@ -51,7 +51,7 @@ class Code(IntEnum):
 
 
 class ConnectionFault(Exception):
-    """A client broke the rules of the protocol; its connection ends."""
+    """A client violates the protocol. Its connection ends."""
 
     def __init__(self, code: Code, what: str) -> None:
         super().__init__(what)
@@ -59,7 +59,7 @@ class ConnectionFault(Exception):
 
 
 class Frame(NamedTuple):
-    """A frame of a client. `stream` is 0 for those of the connection."""
+    """A frame of a client. `stream` is 0 for a frame of the connection itself."""
 
     kind: int
     flags: int
@@ -82,40 +82,40 @@ class Frame(NamedTuple):
 
     @property
     def number(self) -> int:
-        """The number of 31 bits that is the payload."""
+        """The payload as a number of 31 bits. Raises ConnectionFault for a payload of another size."""
         if len(self.payload) != _NUMBER.size:
-            raise ConnectionFault(Code.FRAME_SIZE_ERROR, "a frame has another size than its kind has")
+            raise ConnectionFault(Code.FRAME_SIZE_ERROR, "a frame does not have the size of its kind")
         return int(_NUMBER.unpack(self.payload)[0]) & LARGEST_WINDOW
 
     @property
     def settings(self) -> Iterator[tuple[int, int]]:
-        """The settings, checked as far as a server uses them."""
+        """The settings. Raises ConnectionFault for forbidden values of settings that a server uses."""
         if self.stream or len(self.payload) % _SETTING.size:
-            raise ConnectionFault(Code.FRAME_SIZE_ERROR, "settings have another size, or are of a stream")
+            raise ConnectionFault(Code.FRAME_SIZE_ERROR, "a settings frame has a wrong size, or belongs to a stream")
         for setting, value in _SETTING.iter_unpack(self.payload):
             if setting == INITIAL_WINDOW_SIZE and value > LARGEST_WINDOW:
                 raise ConnectionFault(Code.FLOW_CONTROL_ERROR, "the initial window is too large")
             if setting == MAX_FRAME_SIZE and not SMALLEST_FRAME <= value <= _LARGEST_FRAME:
-                raise ConnectionFault(Code.PROTOCOL_ERROR, "the largest frame is not one that may be set")
+                raise ConnectionFault(Code.PROTOCOL_ERROR, "the largest frame size is outside of its limits")
             yield setting, value
 
 
 class FrameReader:
-    """The frames in the bytes that a client sends."""
+    """Splits the bytes that a client sends into frames."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
         self._has_begun = False
 
     def frames(self, data: bytes | memoryview) -> Iterator[Frame]:
-        """Yields the frames that are complete with these bytes. Raises ConnectionFault for what does not begin as
-        HTTP/2 does, and for frames that are too large."""
+        """Yields the frames that these bytes complete. Raises ConnectionFault where the first bytes are not those of an
+        HTTP/2 connection, and for frames that are too large."""
         found = self._bytes
         found += data
         place = 0
         if not self._has_begun:
             if found[: len(PREFACE)] != PREFACE[: len(found)]:
-                raise ConnectionFault(Code.PROTOCOL_ERROR, "the connection does not begin as HTTP/2 does")
+                raise ConnectionFault(Code.PROTOCOL_ERROR, "the connection does not begin with the preface of HTTP/2")
             if len(found) < len(PREFACE):
                 return
             self._has_begun, place = True, len(PREFACE)
@@ -133,7 +133,7 @@ class FrameReader:
 
 
 def head(kind: Kind, flags: int, stream: int, length: int) -> bytes:
-    """Returns the first bytes of a frame, before its payload."""
+    """Returns the bytes of a frame before its payload."""
     return length.to_bytes(3, "big") + bytes((kind, flags)) + stream.to_bytes(4, "big")
 
 
@@ -146,7 +146,7 @@ def settings(values: Mapping[int, int]) -> bytes:
 
 
 def number(kind: Kind, stream: int, value: int) -> bytes:
-    """Returns a frame whose payload is a number: RST_STREAM, WINDOW_UPDATE."""
+    """Returns a frame whose payload is a number: RST_STREAM or WINDOW_UPDATE."""
     return frame(kind, stream=stream, payload=_NUMBER.pack(value))
 
 

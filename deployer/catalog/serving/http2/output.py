@@ -1,4 +1,4 @@
-"""The bytes that wait to be sent to a client, in parts that are not copied."""
+"""The queue of bytes to send to a client. Parts are not copied."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from deployer.catalog.serving.http2 import frames
 from deployer.catalog.serving.http2.frames import Kind
 from deployer.catalog.serving.http2.streams import Answer, Part
 
-_PARTS = 512  #: that are sent at once; systems take 1,024 at least
+_PARTS = 512  #: most parts of one call of `sendmsg`; systems accept at least 1,024
 
 
 class Output:
-    """Bytes for the socket of a client, which is not waited for."""
+    """Bytes for the socket of a client. Methods do not wait for the socket."""
 
     def __init__(self, client: socket.socket) -> None:
         self._client = client
@@ -26,7 +26,7 @@ class Output:
         self.size += len(data)
 
     def add_data(self, stream: int, answer: Answer, size: int, largest_frame: int) -> None:
-        """Adds that many bytes of an answer in frames; the answer then holds the rest."""
+        """Adds `size` bytes of an answer as DATA frames, and leaves the rest in the answer."""
         answer.size -= size
         parts = list(answer.parts)
         parts.reverse()
@@ -46,7 +46,7 @@ class Output:
         answer.parts = parts
 
     def flush(self) -> None:
-        """Sends as much as the socket takes. Raises OSError where the client went away."""
+        """Sends as many bytes as the socket accepts. Raises OSError where the client has closed the connection."""
         while self._parts:
             try:
                 sent = self._client.sendmsg(list(islice(self._parts, _PARTS)))

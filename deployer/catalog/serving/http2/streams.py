@@ -1,6 +1,6 @@
-"""One call on a connection: the messages that its client sends, and the answers that wait to be sent.
+"""One call on a connection: the messages of its client, and the answers that are not sent yet.
 
-A call is answered by a thread of its own, and its frames are read and written by the thread of the connection.
+A thread of its own answers a call. The thread of the connection reads and writes the frames.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from threading import Condition
 from deployer.catalog.serving.http2.frames import Code, ConnectionFault
 from deployer.catalog.serving.http2.headers import Header
 
-WINDOW = 1 << 20  #: bytes that a client may send of a call before the server asks for more
-LONGEST = 1 << 30  #: bytes of a message of a client
-_WAITING = 4 << 20  #: bytes of complete messages from which the client has to wait until some are taken
-_AHEAD = 2  #: answers that may wait to be sent: one is sent, and one is ready when its end is
-_PREFIX = struct.Struct(">BI")  #: of a message: whether it is compressed, and its length
+WINDOW = 1 << 20  #: bytes of a call that a client may send before the server asks for more
+LONGEST = 1 << 30  #: most bytes of a message of a client
+_WAITING = 4 << 20  #: bytes of complete messages; with as many, the client has to wait until the server reads some
+_AHEAD = 2  #: most answers in the queue: the one that is being sent, and the next one
+_PREFIX = struct.Struct(">BI")  #: before each message: whether it is compressed, and its length
 
 Part = bytes | memoryview
 
 
-class Gone(Exception):
-    """The client ended the call, or its connection is closed: no answer can be sent."""
+class CallEnded(Exception):
+    """The client ended the call, or its connection is closed. No answer can be sent."""
 
 
-class NotTaken(Exception):
-    """The client took no answer for too long."""
+class AnswerTimedOut(Exception):
+    """The client read no answer for too long."""
 
 
-class Idle(Exception):
-    """The client sent neither a message nor the end of them for too long."""
+class RequestTimedOut(Exception):
+    """The client sent neither a message nor the end of its messages for too long."""
 
 
-class Compressed(Exception):
+class CompressedMessage(Exception):
     """The client sent a compressed message."""
 
 
 @dataclass(slots=True)
 class Answer:
-    """Parts of DATA that are sent after each other, or the headers of a frame, of which `is_last` ends the call."""
+    """The parts of DATA frames in their order, or the headers of a frame. Headers with `is_last` end the call."""
 
     parts: Sequence[Part] = ()
     size: int = 0
@@ -51,37 +51,41 @@ class Answer:
 
 
 class Stream:
-    """A call. Methods for the thread that answers are `take` and those that put; the others are for the connection."""
+    """A call. The thread that answers uses `take`, `put_message`, `put_headers` and `cancel`; the connection uses the
+    other methods."""
 
     def __init__(self, number: int, headers: Sequence[Header], window: int, ready: Callable[[Stream], None]) -> None:
         self.number, self.headers = number, headers
-        self.window = window  #: bytes that may be sent
-        self.answer: Answer | None = None  #: that is being sent
-        self.is_listed = False  #: whether the connection will look for answers
-        self.moved = time.monotonic()  #: when the client sent or took something last
-        self.is_started = False  #: whether a thread answers, or will
+        self.window = window  #: bytes that the server may send
+        self.answer: Answer | None = None  #: the answer that is being sent
+        self.is_listed = False  #: whether the call is in the queue of the connection
+        self.moved = time.monotonic()  #: when the client last sent or read something
+        self.is_started = False  #: whether a thread answers it, or will do so
         self.is_gone = False
-        self.is_complete = False  #: whether the client sent all messages
+        self.is_complete = False  #: whether the client has sent all messages
         self._ready = ready
         self._changed = Condition()
-        self._bytes = bytearray()  #: of a message that is not complete
+        self._bytes = bytearray()  #: the bytes of a message that is not complete
         self._messages = deque[bytes]()
-        self._size = 0  #: of the messages
-        self._room = WINDOW  #: bytes that the client may send
+        self._size = 0  #: bytes of `_messages`
+        self._room = WINDOW  #: bytes that the client may still send
         self._answers = deque[Answer]()
 
-    # for the thread that answers
+    # These methods are for the thread that answers.
 
     def take(self, patience: float) -> bytes | None:
-        """Returns the next message of the client; None at their end. Raises Gone where the call ended before that,
-        Idle, Compressed."""
+        """Returns the next message of the client, or None at the end of its messages.
+
+        Raises CallEnded where the call ends before that, RequestTimedOut where nothing arrives within `patience`
+        seconds, and CompressedMessage for a compressed message.
+        """
         until = time.monotonic() + patience
         with self._changed:
             while not (self._messages or self.is_gone or self.is_complete):
                 if not self._changed.wait(max(until - time.monotonic(), 0)) and time.monotonic() >= until:
-                    raise Idle
+                    raise RequestTimedOut
             if self.is_gone or (self.is_complete and not self._messages and self._bytes):
-                raise Gone
+                raise CallEnded
             if not self._messages:
                 return None
             message = self._messages.popleft()
@@ -89,12 +93,15 @@ class Stream:
         if not self.is_complete:
             self._ready(self)  # the client may send more
         if message[0]:
-            raise Compressed
+            raise CompressedMessage
         return message[_PREFIX.size :]
 
     def put_message(self, parts: Sequence[Part], patience: float) -> None:
-        """Sends a message, whose parts are not to be changed. Waits until there is room for it; raises NotTaken where
-        the client takes nothing for `patience` seconds, Gone."""
+        """Sends a message. The caller must not change the parts afterwards.
+
+        Waits until the queue has room. Raises AnswerTimedOut where the client reads nothing for `patience` seconds, and
+        CallEnded where the call ends.
+        """
         size = sum(map(len, parts))
         self._put(Answer([_PREFIX.pack(0, size), *parts], _PREFIX.size + size), patience)
 
@@ -107,9 +114,9 @@ class Stream:
         with self._changed:
             while len(self._answers) >= _AHEAD and not self.is_gone:
                 if not self._changed.wait(max(until - time.monotonic(), 0)) and time.monotonic() >= until:
-                    raise NotTaken
+                    raise AnswerTimedOut
             if self.is_gone:
-                raise Gone
+                raise CallEnded
             self._answers.append(answer)
         self._ready(self)
 
@@ -118,10 +125,11 @@ class Stream:
         self.end()
         self._ready(self)
 
-    # for the connection
+    # These methods are for the connection.
 
     def arrived(self, data: bytes, counted: int) -> None:
-        """Takes bytes of a frame of `counted` bytes. Raises ConnectionFault for more than the client may send."""
+        """Adds the content of a DATA frame, which counts `counted` bytes with its padding. Raises ConnectionFault where
+        the client sends more than it may."""
         self._room -= counted
         self.moved = time.monotonic()
         if self.is_complete:
@@ -143,17 +151,17 @@ class Stream:
 
     @property
     def has_request(self) -> bool:
-        """Returns whether there is something to take: a message, or the end of them."""
+        """Returns whether `take` would return at once: there is a message, or all messages were taken."""
         return bool(self._messages) or self.is_complete
 
     def completed(self) -> None:
-        """Notes that the client sends nothing more."""
+        """Records that the client has sent all of its messages."""
         with self._changed:
             self.is_complete = True
             self._changed.notify_all()
 
     def more_room(self) -> int:
-        """Returns by how many bytes the client's window grows now: as its messages are taken."""
+        """Returns by how many bytes the client's window grows now, because the server took messages."""
         with self._changed:
             if self.is_complete or self._size >= _WAITING or self._room > WINDOW // 2:
                 return 0
@@ -162,7 +170,7 @@ class Stream:
         return found
 
     def end(self) -> None:
-        """Ends the call: threads that wait for it get `Gone`, and its answers are not sent."""
+        """Ends the call. Threads that wait for it get `CallEnded`, and the remaining answers are not sent."""
         with self._changed:
             self.is_gone = True
             self._answers.clear()
@@ -172,7 +180,7 @@ class Stream:
         self.answer = None
 
     def next_answer(self) -> Answer | None:
-        """Returns the answer that is to be sent, or a part of which was; None where none is ready."""
+        """Returns the answer to send, which may be sent in part already; None where no answer is ready."""
         if self.answer is None:
             with self._changed:
                 if self._answers:
