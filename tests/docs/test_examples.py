@@ -26,8 +26,8 @@ PAGES = (REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *sorted((REPO
 
 def blocks(language: str) -> Iterator[object]:
     for page in PAGES:
-        if page.stem in ("tutorial", "tables", "recovery"):
-            continue  # test_tutorial and test_tables_page run them
+        if page.stem in ("tutorial", "tables", "recovery", "compact", "savepoints", "clean"):
+            continue  # test_tutorial, test_tables_page and test_service_pages run them
         for number, block in enumerate(
             re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
         ):

@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 import warnings
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,7 +101,9 @@ def stop_session() -> None:
         _running.session = _running.folder = None
         if session is not None:
             gateway = session.sparkContext._gateway  # its process has no public handle, and outlives `stop`
-            with contextlib.suppress(Exception):  # a signal to the process group may already have ended Java
+            # A signal to the process group may already have ended Java. PySpark reports that as an error or a warning.
+            with contextlib.suppress(Exception), warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)
                 session.stop()
             _end_gateway(gateway)
         if folder is not None:
