@@ -11,7 +11,6 @@ import signal
 import sys
 import threading
 import warnings
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
