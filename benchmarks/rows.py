@@ -1,4 +1,4 @@
-"""Compares changes of rows with Lance and deltalake: `python -m benchmarks.rows [--part P] [--rows N] [--cpu]`.
+"""Compares changes of rows: `python -m benchmarks.rows [--part P] [--rows N] [--cpu]`. Peers: Lance and deltalake.
 
 The table has 1,000,000 rows (id, part, text, two values). The changes are a merge of 10,000 rows, half of which exist;
 a deletion of 1% by a condition on the key, and by a condition on another column; and an update of 1%. Each runs on a
