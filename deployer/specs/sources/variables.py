@@ -109,7 +109,7 @@ def _set_by_config(found: dict[str, Variable], environment: Environment, problem
         if name in SETTINGS:
             continue
         if variable is None:
-            if near := nearest(name, tuple(found)):  # others may be settings of newer releases
+            if near := nearest(name, tuple(found)):  # others may be settings of other releases
                 what = f"deployer:{name} sets no variable of the specs"
                 problems.append(Problem(at, what, f"did you mean deployer:{near}?", Rule.UNKNOWN_VARIABLE))
             continue
