@@ -55,8 +55,8 @@ class ViewSpec:
             return ()
 
     def makes_the_rows_of(self, other: ViewSpec) -> bool:
-        """Returns whether both views have the same rows, because they have the same functions, and their queries differ at
-        most in their spelling."""
+        """Returns whether both views have the same rows: their functions are equal, and their queries differ at most in
+        how they are written."""
         if dict(self.functions) != dict(other.functions):
             return False
         return self.query == other.query or canonical_select(self.query) == canonical_select(other.query)
