@@ -38,7 +38,7 @@ class SubstitutedText:
 
     @property
     def is_over(self) -> bool:
-        """Whether the limit is exceeded, so that no more values may be substituted."""
+        """Returns whether the limit is exceeded, so that no more values may be substituted."""
         return self.characters > MAX_SUBSTITUTED
 
 

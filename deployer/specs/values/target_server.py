@@ -60,7 +60,7 @@ class Server:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the host is this machine: `localhost` or a loopback address. DNS is not asked."""
+        """Returns whether the host is this machine: `localhost` or a loopback address. Does not ask DNS."""
         address = self.address
         return self.host == "localhost" if address is None else is_this_machine(address)
 
