@@ -1,4 +1,4 @@
-"""Reads built-in rules and approvals in YAML. The reader and the strictness are those of specs."""
+"""Reads built-in rules and approvals in YAML, with the reader and the checks of specs."""
 
 from __future__ import annotations
 

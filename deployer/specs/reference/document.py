@@ -76,7 +76,7 @@ def _page(name: str, page: Page) -> Iterator[str]:
     definitions = json_schema()["$defs"]
     own = [definitions[each] for each in page.definitions]
     yield from (f"# {page.title}", "", GENERATED, "")
-    if own and own[0]["title"] == page.title:  # the first section then needs no heading of its own
+    if own and own[0]["title"] == page.title:  # the page's heading also serves the first section
         yield from (own[0]["description"], "", *_body(own[0], 2, name))
         own = own[1:]
     else:

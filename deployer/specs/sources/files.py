@@ -136,7 +136,7 @@ class _Reader:
         self.overlays: list[Node] = []
         self.refers: set[str] = set()  # files in which some value may refer to a variable
         self.done: set[str] = set()  # labels
-        self.folders: dict[Path, _Place] = {}  # by path as written; a folder's label begins those of its files
+        self.folders: dict[Path, _Place] = {}  # by path; `label` is the start of its files' labels
 
     def label(self, path: Path) -> str:
         """Returns a file's name in positions: relative to the project for a file in the project, else the path."""
@@ -146,7 +146,7 @@ class _Reader:
         return any(path.is_relative_to(folder) for folder in self.allowed)
 
     def place(self, path: Path) -> _Place:
-        """Returns the place of a file. The file system is asked once for each folder, not for each of its files."""
+        """Returns the place of a file. The real path of a folder is looked up once for all of its files."""
         if path.is_symlink():
             real = Path(os.path.realpath(path))
             return _Place(real, self.label(real), self.may_read(real), is_link=True)

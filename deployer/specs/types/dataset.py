@@ -69,7 +69,7 @@ class DatasetSpec:
     """A dataset of recordings. Its segments are data, so the declaration does not contain them."""
 
     name: str
-    recordings: tuple[RecordingSource, ...] = ()  #: what specs call `sources`
+    recordings: tuple[RecordingSource, ...] = ()  #: `sources` in specs
     register: Register = "auto"
     search_indexes: tuple[SearchIndexSpec, ...] = ()  #: by column
     default_blueprint: BlueprintFile | None = None
