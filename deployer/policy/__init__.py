@@ -1,4 +1,4 @@
-"""Rules over the plan: built-in rules, Python functions and SQL. Rules in Python import their types from here.
+"""Rules that check a plan: built-in rules, Python functions and SQL. Rules in Python import their types from here.
 
 `deployer.app` and `deployer.cli` may import it.
 """

@@ -1,4 +1,4 @@
-"""The rules that come with deployer: each is its options, and a check over the rows of the plan."""
+"""The built-in rules. Each rule has options, and a check of the rows of the plan."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _NEW_ONLY = _FLAG | {"description": "Check only what the plan creates, adds or r
 
 @dataclass(frozen=True, slots=True)
 class Builtin:
-    """A rule by its options: `properties` of the JSON Schema of its document, and the function that makes its check."""
+    """A built-in rule: its options, as `properties` of the JSON Schema of its document, and the function that returns
+    its check."""
 
     summary: str
     properties: Mapping[str, Any]

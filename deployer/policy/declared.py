@@ -1,4 +1,4 @@
-"""Built-in rules and approvals in YAML, read with the specs' own reader and as strictly."""
+"""Reads built-in rules and approvals in YAML, with the reader and the checks of specs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KINDS = ("Policy", "Approval")
 
 
 def read_declared(data: bytes, file: str, problems: list[Problem]) -> Iterator[Policy | Approval]:
-    """Yields the valid rules and approvals of a file; faults are added to `problems`."""
+    """Yields the valid rules and approvals of a file. Adds faults of the others to `problems`."""
     parsed = parse_yaml(data, file)
     problems += parsed.problems
     for document in parsed.documents:
@@ -122,7 +122,7 @@ def _approval(document: Node, properties: Mapping[str, Node], problems: list[Pro
 
 def _date(node: Node | None, problems: list[Problem]) -> dt.date | None:
     if node is None or not isinstance(node.value, str) or not node.value:
-        return None  # reported by the check of the shape
+        return None  # the check of the shape reports it
     try:
         if re.fullmatch(r"\d{4}-\d\d-\d\d", node.value):
             return dt.date.fromisoformat(node.value)
@@ -133,13 +133,14 @@ def _date(node: Node | None, problems: list[Problem]) -> dt.date | None:
 
 
 def unknown_rule(approval: Approval, names: tuple[str, ...]) -> Problem:
-    """Returns the problem that an approval names a rule that does not exist."""
+    """Returns the problem of an approval that names an unknown rule. `names` are the existing rules."""
     what = f"an approval of {approval.rule}, and there is no rule of that name"
     return Problem(approval.at, what, one_of(approval.rule, names) if names else "remove it", Rule.UNKNOWN_VALUE)
 
 
 def repeated_name(name: str, at: Position, first: Position) -> Problem:
-    """Returns the problem that two rules have the same name, by which approvals refer to a rule."""
+    """Returns the problem of a rule at `at` whose name the rule at `first` already has. Approvals refer to rules by
+    name, so names are unique."""
     return Problem(
         at, f"a second rule is named {name}, as the one at {first}", "give it another `name`", "duplicate-rule"
     )

@@ -1,4 +1,4 @@
-"""Evaluates every rule on a plan, and finds approvals."""
+"""Evaluates every rule on a plan, and applies approvals to the violations."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from deployer.policy.rows import Finding, PlanView
 
 
 def evaluate(policies: Policies, plan: PlanView) -> Verdict:
-    """Returns the verdict of the rules that hold for the plan's stack. Raises InvalidSpecs with every rule that
-    failed."""
+    """Returns the verdict of the rules that apply to the plan's stack. Raises InvalidSpecs with the problems of all
+    rules that failed."""
     asked = [rule for rule in policies.rules if _holds(rule.stacks, plan.stack)]
     approvals = [approval for approval in policies.approvals if _holds(approval.stacks, plan.stack)]
     problems: list[Problem] = []
@@ -62,7 +62,7 @@ def _fits(approval: Approval, rule: Policy, found: Finding) -> bool:
 
 def _violation(rule: Policy, found: Finding, fitting: Sequence[Approval], today: dt.date) -> Violation:
     valid = next((each for each in fitting if today <= each.until), None)
-    message = " ".join(found.message.split())  # one line, whatever text a rule returns
+    message = " ".join(found.message.split())  # makes one line of any text that a rule returns
     if valid is None and fitting:
         last = max(fitting, key=lambda each: each.until)
         message += f" (the approval by {last.by} ended on {last.until})"

@@ -1,4 +1,4 @@
-"""Rules in Python from the command's side: requests to their process, and checks of its answers."""
+"""Rules in Python, seen from the command: requests to the process of the rules, and checks of its answers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from deployer.policy.model import NAME, Policy, RuleFailed
 from deployer.policy.rows import Finding, PlanView
 from deployer.policy.view_form import view_to_json
 
-SECONDS = 20.0  #: seconds for the run of one file, and for one rule to check a plan
+SECONDS = 20.0  #: the time limit for the run of one file, and for the check of a plan by one rule
 _PATIENCE_SECONDS = 1.0
 RULES_PROCESS = "deployer.policy.rules_process"
 
 
 class _NoAnswer(Exception):
-    """A file or a rule without an answer: a message that completes "the rule ...", and the remedy."""
+    """A file or a rule does not answer. `what` completes a message that begins with "the rule" or "the file"."""
 
     def __init__(self, what: str, remedy: str) -> None:
         self.what, self.remedy = what, remedy
@@ -57,7 +57,7 @@ class PythonRules:
         return found
 
     def close(self) -> None:
-        """Ends the process, after its output was shown."""
+        """Ends the process after its output is shown."""
         self._process.end(_PATIENCE_SECONDS)
 
     def _read(self, document: Any, file: str, numbers: Iterator[int], problems: list[Problem]) -> list[Policy]:
@@ -117,7 +117,8 @@ class PythonRules:
             self._view = plan
 
     def _ask(self, request: Any) -> Any:
-        """Returns the answer; None for one that cannot be read. Raises _NoAnswer."""
+        """Returns the answer to a request; None for an answer that cannot be read. Raises _NoAnswer where the process
+        ended, or does not answer within the time limit."""
         if self._is_over:
             raise _NoAnswer("did not run: another rule ended its process", "fix that rule")
         self._send(request)

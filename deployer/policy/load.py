@@ -1,4 +1,4 @@
-"""Every rule and approval of a project's `policies/` folder."""
+"""Loads the rules and approvals of a project's `policies/` folder."""
 
 from __future__ import annotations
 
@@ -27,12 +27,14 @@ def _to_stderr(line: str) -> None:
 
 
 def load_policies(project: Path, ref: str = "", on_line: OnLine = _to_stderr) -> Policies:
-    """Returns the rules and approvals of the files directly in `policies/`, in the order of their names.
+    """Returns the rules and approvals of the files directly in `policies/`, in the order of the files' names.
 
-    Python files are run in a separate process, which the result's `close` ends; `on_line` gets their output. `ref` is
-    the Git ref of the project's files, which positions then name. Raises InvalidSpecs with every problem: shapes,
-    repeated names, approvals without a rule, files that are links out of the project or cannot be run. Raises
-    InvalidInput when `policies` is not a folder of the project.
+    Python files run in a separate process, which the result's `close` ends. `on_line` gets each line of their output.
+    `ref` is the Git ref of the project's files, and positions begin with it; empty for files on disk.
+
+    Raises InvalidSpecs with every problem: invalid shapes, repeated names, approvals of unknown rules, links out of the
+    project, and files that cannot be read or run. Raises InvalidInput where `policies` is not a folder of the project
+    or has more than MAX_FILES files.
     """
     project = project.resolve()
     folder = project / FOLDER
@@ -80,7 +82,7 @@ def load_policies(project: Path, ref: str = "", on_line: OnLine = _to_stderr) ->
 def _in_order(
     read: Sequence[tuple[Path, str, bytes]], in_python: Mapping[str, Sequence[Policy]], problems: list[Problem]
 ) -> tuple[list[Policy], list[Approval]]:
-    """Returns rules and approvals in the order of the files."""
+    """Returns the rules and approvals in the order of the files. `in_python` has the rules of Python files by file."""
     rules: list[Policy] = []
     approvals: list[Approval] = []
     for path, file, data in read:
@@ -100,7 +102,7 @@ def _in_order(
 
 
 def _check_names(rules: Sequence[Policy], approvals: Sequence[Approval], problems: list[Problem]) -> None:
-    broken = bool(problems)  # then names may be missing, and their approvals are not a second problem
+    broken = bool(problems)  # rules may be missing then, so approvals of unknown rules are not reported
     first: dict[str, Position] = {}
     for rule in rules:
         if rule.name in first:

@@ -1,4 +1,4 @@
-"""Rules and approvals as `policies/` declares them."""
+"""The rules and approvals that a `policies/` folder declares."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from deployer.errors import Position, Problem
 from deployer.plan.verdict import Enforcement
 from deployer.policy.rows import Finding, PlanView
 
-#: form of names of rules: words in small letters with `-` between them
+#: the pattern of names of rules: words in small letters and digits, with `-` between them
 NAME = r"[a-z][a-z0-9]*(-[a-z0-9]+)*"
 
 
 @dataclass(frozen=True, slots=True)
 class Unchecked:
-    """An object that a rule could not check; `what` follows the address in the message."""
+    """A resource that a rule could not check. `what` is the text after the address in the message."""
 
     address: str
     what: str
 
 
 Found = Finding | Unchecked
-#: runs the rule; raises RuleFailed when the rule itself fails
+#: a function that runs a rule on a plan; it raises RuleFailed where the rule itself fails
 Check = Callable[[PlanView], Iterable[Found]]
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """One rule. `stacks` and `addresses` are globs of the places where it holds; empty means everywhere."""
+    """One rule. `stacks` and `addresses` are globs of the stacks and resources to which it applies; empty means all."""
 
     name: str
     check: Check
@@ -42,9 +42,10 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """An approval accepts a violation until the end of the day `until` (UTC).
+    """The acceptance of a violation until the end of the day `until` (UTC).
 
-    Without a column it holds for any column, without stacks for all stacks.
+    An approval without a column applies to every column. An approval without stacks applies to all stacks. `stacks` are
+    globs.
     """
 
     rule: str
@@ -59,11 +60,12 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """The rules and approvals of a `policies/` folder, in the order of its files. A context that calls `close`."""
+    """The rules and approvals of a `policies/` folder, in the order of its files. As a context manager, it calls
+    `close` at the end."""
 
     rules: tuple[Policy, ...] = ()
     approvals: tuple[Approval, ...] = ()
-    close: Callable[[], None] = lambda: None  #: ends the process of Python rules, which can run until then
+    close: Callable[[], None] = lambda: None  #: ends the process of Python rules, which can run only before
 
     def __enter__(self) -> Policies:
         return self
@@ -73,7 +75,7 @@ class Policies:
 
 
 class RuleFailed(Exception):
-    """A rule raised an error or is wrong. The problem has its place in the rule's file."""
+    """A rule raised an error or is invalid. `problem` has the place in the rule's file."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem

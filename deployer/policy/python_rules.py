@@ -1,6 +1,6 @@
-"""Rules as Python functions: what files in `policies/` import. They run in a process of their own (`rules_process`).
+"""The decorator of rules as Python functions, which files in `policies/` import.
 
-A rule takes the plan and yields what breaks it:
+The rules run in a separate process (`rules_process`). A rule takes the plan and yields its violations:
 
     from deployer.policy import Finding, PlanView, rule
 
@@ -28,7 +28,7 @@ RuleFunction = Callable[[PlanView], Iterable[Finding] | None]
 
 @dataclass(frozen=True, slots=True)
 class PythonRule:
-    """A rule that `@rule` made from a function; a call of the rule calls the function."""
+    """A rule that `@rule` makes from a function. A call of the rule calls the function."""
 
     function: RuleFunction
     name: str
@@ -59,12 +59,14 @@ def rule(
     stacks: Sequence[str] = (),
     addresses: Sequence[str] = (),
 ) -> PythonRule | Callable[[RuleFunction], PythonRule]:
-    """Makes a function a rule, with or without brackets: `@rule`, `@rule(enforcement="advisory")`.
+    """Makes a rule of a function, as a decorator with or without brackets: `@rule`, `@rule(enforcement="advisory")`.
 
-    It is named after the function, with `-` for `_`, unless `name` is given; its docstring's first line describes it.
-    `enforcement` is mandatory, advisory or disabled; `stacks` and `addresses` are globs of where it holds.
-    Raises ValueError for another enforcement, and a name that is not in small letters with `-` between words; TypeError
-    for globs that are one string.
+    The rule has the name `name`, or else the function's name with `-` instead of `_`. The first line of the function's
+    docstring describes the rule. `enforcement` is mandatory, advisory or disabled. `stacks` and `addresses` are globs
+    of the stacks and resources to which the rule applies; all by default.
+
+    Raises ValueError for another enforcement, and for a name that is not in small letters and digits with `-` between
+    words. Raises TypeError where `stacks` or `addresses` is a single string.
     """
     if isinstance(stacks, str) or isinstance(addresses, str):
         raise TypeError('stacks and addresses are lists, such as stacks=["prod"]')

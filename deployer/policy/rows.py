@@ -11,7 +11,8 @@ from deployer.errors import Position
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A violation that a rule found. `column` is a dotted path; `at` is the line of the specs that caused it."""
+    """A violation that a rule found. `column` is a dotted path. `at` is the line of the specs that caused the
+    violation."""
 
     address: str
     message: str
@@ -21,12 +22,13 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRow:
-    """One change of the plan. `change` is its kind as docs/changes.md lists it, such as `DropColumn`.
+    """One change of the plan. `change` is its kind in docs/changes.md, such as `DropColumn`.
 
-    `rows` and `bytes` are the rewritten or destroyed data; `sizes_known` is False in `preview --against`. `before` and
-    `after` are texts: a name, a type, keys with commas between them, else JSON. `added_at` (UTC) is when a column that
-    is dropped was added, None when that is unknown. `tags` are the table's as declared, else as they are live.
-    `sends_to` are the catalogs beyond the lake that the change begins to publish to: hosts, or `KIND:PLACE`.
+    `rows` and `bytes` count the rewritten or destroyed data; `sizes_known` is False in `preview --against`. `before`
+    and `after` are texts: a name, a type, keys with commas between them, else JSON. For a dropped column, `added_at`
+    (UTC) is the time when it was added, None where the time is unknown. `tags` are the declared tags of the table, or
+    the live tags where it is not declared. `sends_to` are the catalogs outside the lake to which the change begins to
+    publish: hosts, or `KIND:PLACE`.
     """
 
     address: str
@@ -44,21 +46,22 @@ class ChangeRow:
     bytes: int = 0
     sizes_known: bool = True
     added_at: dt.datetime | None = None
-    added_at_is_bound: bool = False  #: the column is older than this; its exact age is not kept
+    added_at_is_bound: bool = False  #: the column was added at `added_at` or earlier; the exact time is not kept
     refused: str | None = None
     sends_to: tuple[str, ...] = ()
-    token_variables: tuple[str, ...] = ()  #: variables whose tokens are sent there
+    token_variables: tuple[str, ...] = ()  #: variables whose tokens are sent to these catalogs
     tags: Mapping[str, str] = field(default_factory=dict)
     at: Position | None = None
 
     def violation(self, message: str) -> Finding:
-        """Returns the finding that this change breaks the rule."""
+        """Returns a finding that this change violates the rule. `message` says why."""
         return Finding(self.address, message, self.column, self.at)
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceRow:
-    """One declared instance, table or dataset, changed or not. `is_new`: the plan creates it or renames it."""
+    """One declared instance, table or dataset, whether the plan changes it or not. `is_new`: the plan creates or
+    renames the resource."""
 
     address: str
     kind: str  #: `table`, `dataset` or `instance`
@@ -68,8 +71,8 @@ class ResourceRow:
     tags: Mapping[str, str] = field(default_factory=dict)
     row_keys: tuple[str, ...] = ()
     sort_keys: tuple[str, ...] = ()
-    indexes: tuple[str, ...] = ()  #: names; of a dataset, the components of search indexes
-    leaves: int = 1  #: as declared
+    indexes: tuple[str, ...] = ()  #: names of indexes; for a dataset, the columns of its search indexes
+    leaves: int = 1  #: the declared number of leaves
     online: bool = True
     deletion_protection: bool = True
     action: str = "same"  #: `unreadable` for a table that cannot be read
@@ -79,13 +82,13 @@ class ResourceRow:
     at: Position | None = None
 
     def violation(self, message: str) -> Finding:
-        """Returns the finding that this resource breaks the rule."""
+        """Returns a finding that this resource violates the rule. `message` says why."""
         return Finding(self.address, message, "", self.at)
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnRow:
-    """One declared column, or field of one. `is_new`: the plan adds it or renames it."""
+    """One declared column, or a nested field of a column. `is_new`: the plan adds or renames the column."""
 
     address: str
     database: str
@@ -98,19 +101,20 @@ class ColumnRow:
     is_row_key: bool = False
     is_sort_key: bool = False
     is_new: bool = False
-    tags: Mapping[str, str] = field(default_factory=dict)  #: the table's
+    tags: Mapping[str, str] = field(default_factory=dict)  #: the tags of the table
     at: Position | None = None
 
     def violation(self, message: str) -> Finding:
-        """Returns the finding that this column breaks the rule."""
+        """Returns a finding that this column violates the rule. `message` says why."""
         return Finding(self.address, message, self.column, self.at)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanView:
-    """The plan of one stack, in the form for rules. `now` (UTC) is when it was made; `is_live` is False in `--against`.
+    """The plan of one stack, in the form for rules.
 
-    `unreadable` are the addresses of tables that cannot be read, and why: no change to them is planned.
+    `now` (UTC) is the time when the plan was made. `is_live` is False in `preview --against`. `unreadable` has the
+    tables that cannot be read, by address, with the reason; the plan has no changes of these tables.
     """
 
     stack: str

@@ -1,10 +1,11 @@
 """The process that runs rules in Python: it executes the files of `policies/`, and calls their functions with a plan.
 
-The command that started this process does not trust it, because the rules can change all of it. Messages are JSON:
+The command that started this process does not trust it, because rules can change anything in the process. Messages are
+JSON:
 
-    {"file": [PATH, NAME]}    the answer is what `_loaded` gives
-    {"view": …}               the plan; there is no answer
-    {"check": N}              asks the N-th rule of all files: {"found": [FINDING, …]} or {"failed": PROBLEM}
+    {"file": [PATH, NAME]}    runs a file; the answer is the result of `_loaded`
+    {"view": …}               sets the plan; there is no answer
+    {"check": N}              runs rule N of all files, from 0: {"found": [FINDING, …]} or {"failed": PROBLEM}
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from deployer.policy.view_form import view_from_json
 
 
 def main(channel: Channel) -> None:
-    """Serves until the command ends."""
+    """Answers requests until the command ends."""
     rules: list[tuple[PythonRule, str]] = []
     view: PlanView | None = None
     while (frame := channel.receive()) is not None:
@@ -37,7 +38,7 @@ def main(channel: Channel) -> None:
             path, name = asked["file"]
             answer = _loaded(Path(path), name, rules)
         else:
-            assert view is not None  # noqa: S101 -- it was sent before
+            assert view is not None  # noqa: S101 -- the command sends the view before a check
             rule, file = rules[asked["check"]]
             answer = _asked(rule, file, view)
         sys.stdout.flush()
@@ -45,7 +46,8 @@ def main(channel: Channel) -> None:
 
 
 def _loaded(path: Path, file: str, rules: list[tuple[PythonRule, str]]) -> dict[str, Any]:
-    """Runs a file, and returns its rules, or the reason why it cannot be run. `file` is its name for users."""
+    """Runs a file, and returns its rules and the problem that stopped the run, if any. Adds the rules to `rules`.
+    `file` is the name of the file for users."""
     module = ModuleType(f"deployer_policies_{path.stem}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module  # dataclasses look up their module when they are made
@@ -103,7 +105,8 @@ def _first_line(rule: PythonRule) -> int:
 
 
 def _line(error: BaseException, file: str, otherwise: Position | None = None) -> Position:
-    """Returns the last line of the rule's own file that the error came through."""
+    """Returns the last line of the rule's file in the error's traceback. Returns `otherwise`, or the file, where the
+    traceback has none."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     return Position(file, lines[-1] or 1) if lines else otherwise or Position(file)
 

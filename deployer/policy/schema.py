@@ -48,7 +48,7 @@ APPROVAL: Mapping[str, Any] = {
 
 
 def policy_schema(rule: str) -> Mapping[str, Any]:
-    """Returns the schema of a document that configures this built-in rule."""
+    """Returns the JSON Schema of a document that configures the built-in rule `rule`."""
     builtin = BUILTIN[rule]
     return {
         "title": f"Policy {rule}",
@@ -61,7 +61,7 @@ def policy_schema(rule: str) -> Mapping[str, Any]:
 
 
 def policies_schema() -> dict[str, Any]:
-    """Returns the schema of any document of a YAML file in `policies/`, for editors."""
+    """Returns the JSON Schema of any document in a YAML file of `policies/`, for editors."""
     rules = []
     for name, builtin in BUILTIN.items():
         schema = dict(policy_schema(name))

@@ -1,13 +1,13 @@
-"""Rules as SQL: `policies/*.sql`, a SELECT over the plan's rows each; every row that it returns is a violation.
+"""Rules as SQL. Each file `policies/*.sql` is one SELECT over the plan's rows; every row of its result is a violation.
 
     -- name: money-is-decimal          (else the file's name)
     -- enforcement: advisory
     -- Money is never a float.
     SELECT address, column, 'use decimal128' AS message FROM columns WHERE …
 
-DataFusion runs it over the tables `changes`, `resources` and `columns`, and knows nothing else: statements that are no
-query are refused, and no file can be named as a table. It runs in a process of its own (`platform.sql.process`), which
-may take 1 GiB of memory and 20 seconds.
+DataFusion runs the SELECT over the tables `changes`, `resources` and `columns`. It refuses statements that are not
+queries, and files cannot be used as tables. DataFusion runs in a separate process (`platform.sql.process`), which may
+use 1 GiB of memory and 20 seconds.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ _FIELD = re.compile(r"--\s*([A-Za-z_]+)\s*:\s*(.*?)\s*$")
 
 
 def read_sql_rule(data: bytes, file: str, problems: list[Problem]) -> Policy | None:
-    """Returns the rule of a SQL file. A fault of its comment is a problem; its SQL is checked when the rule runs."""
+    """Returns the rule of a SQL file. Adds faults of its comment to `problems`, and returns None then. Its SQL is
+    checked when the rule runs."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -66,7 +67,7 @@ def read_sql_rule(data: bytes, file: str, problems: list[Problem]) -> Policy | N
 
 
 def _header(text: str, file: str, problems: list[Problem]) -> tuple[dict[str, str], list[str]]:
-    """Returns the fields of the comment before the SELECT, and its other lines."""
+    """Returns the fields of the comment before the SELECT, and the other lines of the comment."""
     given: dict[str, str] = {}
     description = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -91,7 +92,7 @@ def _globs(text: str | None) -> tuple[str, ...]:
 
 
 class _Wrong(Exception):
-    """An error in a rule's SQL, and its remedy."""
+    """An error in a rule's SQL. `what` completes a message that begins with "the rule NAME"."""
 
     def __init__(self, what: str, remedy: str) -> None:
         self.what, self.remedy = what, remedy
@@ -117,7 +118,8 @@ def _check(name: str, query: str, file: str) -> Check:
 
 
 def _rows(plan: PlanView, query: str) -> list[dict[str, Any]]:
-    """Returns the rows of the query, computed in a process with limits. A statement that is not a query is not run."""
+    """Returns the rows of the query, which runs in a process with limits. Raises _Wrong for a statement that is not a
+    query, that fails, or whose result is not a list of violations."""
     from deployer.platform.sql import process
 
     tables = plan_tables(plan)
@@ -157,7 +159,7 @@ def _explained(failure: Exception, tables: Mapping[str, pa.Table]) -> _Wrong:
 
 
 def plan_tables(plan: PlanView) -> dict[str, pa.Table]:
-    """Returns the tables of SQL rules: the fields of the rows, and of their place `file` and `line`."""
+    """Returns the tables for SQL rules. Their columns are the fields of the rows; `file` and `line` replace `at`."""
     rows = {"changes": plan.changes, "resources": plan.resources, "columns": plan.columns}
     return {name: _table(kind, rows[name]) for name, kind in _ROWS.items()}
 

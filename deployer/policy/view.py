@@ -23,7 +23,8 @@ from deployer.specs.types.computed import Computed, describe_computed
 from deployer.specs.types.dataset import DatasetSpec
 from deployer.specs.types.types import Column, ColumnType, children, format_type
 
-#: the time since which a table has a column, by the table's live address; None when it is unknown
+#: a function from a table's live address and a column to the time since which the table has the column; None where the
+#: time is unknown
 ColumnSince = Callable[[str, c.ColumnPath], Since | None]
 
 _NO_TAGS: Mapping[str, str] = MappingProxyType({})
@@ -31,8 +32,8 @@ _NO_TAGS: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """The resources that the plan creates or renames. Paths have their table's address; fields of `added` are new
-    too."""
+    """The resources and columns that the plan creates or renames. A column is the address of its table and a path.
+    Fields of columns in `added` are new too."""
 
     resources: frozenset[str]
     added: frozenset[tuple[str, c.ColumnPath]]
@@ -46,8 +47,8 @@ class _Names:
 def plan_view(
     plan: Plan, declared: Sequence[Spec], live: LiveLake, stack: str, now: dt.datetime, since: ColumnSince | None
 ) -> PlanView:
-    """Returns the rows of a plan. `declared` is the lake after the plan of `live`; `since` is None where there is no
-    live state."""
+    """Returns the rows of a plan. `declared` are the specs of the lake after the plan, and `live` is the lake before
+    the plan. `since` is None where no live state exists."""
     specs = {spec.address: spec for spec in declared}
     names = _new_names(plan, live)
     planned = {resource.address: resource for resource in plan.resources}
@@ -77,7 +78,7 @@ def _new_names(plan: Plan, live: LiveLake) -> _Names:
                 resources.add(address)
                 added.add((address, ()))
             case c.RenameTable(address=address) if address in live.applied:
-                pass  # it gets its former name back
+                pass  # the table gets its former name back
             case c.CreateInstance(address=address) | c.CreateDataset(address=address) | c.RenameTable(address=address):
                 resources.add(address)
             case c.AddColumn(address=address, column=path):
@@ -131,12 +132,12 @@ def _change_row(
 
 
 def _kept(tags: Mapping[str, str]) -> Mapping[str, str]:
-    """Returns read-only tags, which a rule cannot change for later rules."""
+    """Returns a read-only copy of the tags, so that a rule cannot change them for later rules."""
     return MappingProxyType(dict(tags))
 
 
 def _sides(change: c.Change) -> tuple[str | None, str | None]:
-    """Returns the values before and after the change, each as one text; None where there is none."""
+    """Returns the values before and after the change, each as one text. None stands for a missing value."""
     match change:
         case c.AddColumn(definition=column):
             return None, format_type(column.type)
@@ -257,6 +258,6 @@ def _fields(columns: Sequence[Column], parent: c.ColumnPath) -> Iterator[tuple[c
 
 
 def _place(sources: Mapping[str, Position], path: c.ColumnPath) -> Position | None:
-    """Returns the column's own place, otherwise that of the column around it, otherwise that of the table."""
+    """Returns the place of the column, or else of the nearest column around it, or else of the table."""
     keys = ["columns." + dotted(path[:length]) for length in range(len(path), 0, -1)]
     return next((sources[key] for key in (*keys, "") if key in sources), None)

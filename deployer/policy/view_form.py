@@ -1,4 +1,4 @@
-"""The rows for rules as JSON, for the process that runs Python rules: a list of values for each row."""
+"""The JSON form of the rows for rules, for the process that runs Python rules. Each row is a list of its values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Row = TypeVar("Row", ChangeRow, ResourceRow, ColumnRow)
 
 
 def view_to_json(view: PlanView) -> dict[str, Any]:
-    """Returns the JSON that `view_from_json` reads."""
+    """Returns the view as JSON, which `view_from_json` reads."""
     return {
         "stack": view.stack,
         "instance": view.instance,
@@ -78,7 +78,7 @@ _TO_JSON: Converters = {
     "sort_keys": list,
     "indexes": list,
 }
-#: tags are read-only, so that a rule cannot change them for later rules
+#: converters of JSON values to values of rows; tags become read-only, so that a rule cannot change them for later rules
 _FROM_JSON: Converters = {
     "at": position_of,
     "tags": MappingProxyType,

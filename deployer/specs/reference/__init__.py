@@ -1,4 +1,4 @@
-"""docs/spec.md and the pages of docs/spec/, made from the JSON Schema and the rules.
+"""The generator of docs/spec.md and of the pages in docs/spec/. Its sources are the JSON Schema and the rules.
 
 Programs import it; no other package may import it.
 """

@@ -28,7 +28,7 @@ class Page:
     after: str = ""
 
 
-#: By the name of the file. The kinds come first.
+#: the pages by the name of their file; the pages of kinds of documents come first
 PAGES: Mapping[str, Page] = {
     "instance": Page("Instance", "The lake: its root, state store, clusters and AWS settings.", ["Instance"]),
     "table": Page(
@@ -76,7 +76,7 @@ def _page(name: str, page: Page) -> Iterator[str]:
     definitions = json_schema()["$defs"]
     own = [definitions[each] for each in page.definitions]
     yield from (f"# {page.title}", "", GENERATED, "")
-    if own and own[0]["title"] == page.title:  # the page's heading is that of the first section
+    if own and own[0]["title"] == page.title:  # the page's heading also serves the first section
         yield from (own[0]["description"], "", *_body(own[0], 2, name))
         own = own[1:]
     else:
@@ -119,7 +119,7 @@ def _titles_below(schemas: Iterable[Schema]) -> Iterator[str]:
 
 
 def _branches(schema: Schema) -> Sequence[Schema]:
-    """Returns the objects that a property holds and that have a section of their own."""
+    """Returns the schemas of the objects in a property that have their own section on the page."""
     if "oneOf" in schema:
         return [branch for branch in schema["oneOf"] if "title" in branch]
     if "anyOf" in schema:
@@ -145,7 +145,7 @@ def _properties(schema: Schema, page: str) -> Iterator[str]:
 
 
 def _described(schema: Schema) -> Schema:
-    """Returns a property with what its reference says and it does not say itself."""
+    """Returns the schema of a property, completed from the definition that its `$ref` names. Own keywords win."""
     if "$ref" not in schema:
         return schema
     return {**_target(schema), **schema}
@@ -198,7 +198,8 @@ def _type(schema: Schema, page: str) -> str:
 
 
 def _link(schema: Schema, page: str) -> str:
-    """Returns a link to the section of an object: on this page if it has one, else on the first page that has."""
+    """Returns a link to the section of an object: on this page if the section is here, else on the first page with
+    it."""
     title, titles = schema["title"], _titles()
     if title in titles[page]:
         return f"[{title}](#{_anchor(title)})"

@@ -1,4 +1,4 @@
-"""The part `aws` of an instance: its JSON Schema, how it is read, and how it is written again."""
+"""The part `aws` of an instance: its JSON Schema, its reader and its writer."""
 
 from __future__ import annotations
 
@@ -140,7 +140,10 @@ AWS_SETTINGS = object_schema(
 
 
 def read_aws_settings(node: Node | None, problems: list[Problem]) -> AwsSettings:
-    """Returns the settings of a document whose shape was checked; the rest is in `problems`."""
+    """Returns the settings of the part `aws`, whose shape the caller has checked; None stands for an omitted part.
+
+    Adds a problem to `problems` for settings that contradict each other.
+    """
     found: dict[str, Any] = node.plain() if node else {}
     unset = AwsSettings()
     capacity, ceiling = found.get("state_capacity"), found.get("state_ceiling")
@@ -167,7 +170,8 @@ def read_aws_settings(node: Node | None, problems: list[Problem]) -> AwsSettings
 
 
 def aws_document(aws: AwsSettings) -> dict[str, Any]:
-    """Returns the settings that differ from the defaults, as the document `aws` has them; empty for none."""
+    """Returns the settings that differ from their defaults, in the form of the part `aws`. The result is empty where
+    none differs."""
     unset = AwsSettings()
     simple = ("kms_key", "permissions_boundary", "access_logs", "emr_certificates")
     found: dict[str, Any] = {name: getattr(aws, name) for name in simple if getattr(aws, name) != getattr(unset, name)}

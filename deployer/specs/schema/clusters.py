@@ -1,4 +1,4 @@
-"""The JSON Schema of what an instance runs on: kinds of clusters and state backends, with their own settings."""
+"""The JSON Schema of clusters and state backends: each kind with its settings."""
 
 from __future__ import annotations
 

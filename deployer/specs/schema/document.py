@@ -1,7 +1,7 @@
-"""The JSON Schema (draft 2020-12) of one document of a spec file: editors complete from it, docs/spec.md is its print.
+"""The JSON Schema (draft 2020-12) of one document of a spec file.
 
-`deployer.specs.validation.faults` compiles it; `deployer.specs.validation.messages` has words for every keyword that it
-uses.
+Editors complete fields from it, and docs/spec.md is generated from it. `deployer.specs.validation.faults` compiles it.
+`deployer.specs.validation.messages` explains errors of every keyword that it uses.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ KINDS = ("Instance", "Schema", "Table", "View", "Dataset", "Variables", "Overlay
 
 @cache
 def json_schema() -> Json:
-    """Returns the JSON Schema of one document of a spec file. The value is shared: do not change it."""
+    """Returns the JSON Schema of one document of a spec file. All callers share the result: do not change it."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "deployer spec",

@@ -1,4 +1,4 @@
-"""The JSON Schema for editors: that of documents before variables are resolved, so that any value may be `${name}`."""
+"""The JSON Schema for editors. It describes documents before variables are resolved, so any value may be `${name}`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ _NARROW = ("enum", "pattern")
 
 
 def editor_schema() -> dict[str, Any]:
-    """Returns a copy of `json_schema()` that takes a text with `${` where a number, a flag, a name or a choice is
-    wanted."""
+    """Returns a copy of `json_schema()` that also accepts a text with `${` for numbers, flags, names and choices."""
     found: dict[str, Any] = _widened(json_schema())
     return found
 

@@ -1,4 +1,4 @@
-"""The JSON Schema of documents that say how others are read: Include, Variables and Overlay."""
+"""The JSON Schema of the documents that control how other documents are read: Include, Variables and Overlay."""
 
 from __future__ import annotations
 

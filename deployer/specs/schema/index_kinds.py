@@ -1,7 +1,7 @@
-"""Kinds of Lance indexes: their parameters, as JSON Schema and as defaults, and the column types that each takes.
+"""Kinds of Lance indexes: the JSON Schema and defaults of their parameters, and the column types that each kind takes.
 
-Which types fit was tried on pylance 14 in file versions 2.1 and 2.2, on empty and on filled tables
-(tests/tables/indexes/test_index_searches.py tries it again).
+The column types are the result of trials with pylance 14, in file versions 2.1 and 2.2, on empty and on filled tables.
+tests/tables/indexes/test_index_searches.py repeats the trials.
 """
 
 from __future__ import annotations
@@ -143,19 +143,20 @@ def index_schemas() -> list[Json]:
 
 
 def parameter_schemas(kind: str) -> Mapping[str, Json]:
-    """Returns the JSON Schema of each parameter of a kind; none for a kind that specs do not have."""
+    """Returns the JSON Schema of each parameter of a kind; empty for a kind that specs do not have."""
     return _KINDS[kind][1] if kind in _KINDS else {}
 
 
 def parameter_names(kind: str) -> tuple[str, ...]:
-    """Returns the parameters of a kind; none for a kind that specs do not have."""
+    """Returns the names of the parameters of a kind; empty for a kind that specs do not have."""
     return tuple(parameter_schemas(kind))
 
 
 def all_parameters(kind: str, declared: Mapping[str, Any], dimension: int = 0) -> dict[str, Any]:
-    """Declared parameters with defaults for the others; those that Lance chooses by the data are left out.
+    """Returns the declared parameters, and the defaults of the others. Omits parameters that Lance chooses by the data.
 
-    `dimension` is the size of the column's vectors, by which the number of sub-vectors is chosen.
+    `dimension` is the size of the column's vectors; the default number of sub-vectors depends on it. 0 means that the
+    column has no vectors.
     """
     found = {**_defaults(kind, declared), **declared}
     if dimension and "num_bits" in found:
@@ -164,9 +165,10 @@ def all_parameters(kind: str, declared: Mapping[str, Any], dimension: int = 0) -
 
 
 def suggested_sub_vectors(dimension: int, bits: int) -> int:
-    """Returns the number of sub-vectors of vectors of that size: LanceDB's choice, or the next that 4 bits allow.
+    """Returns the number of sub-vectors for vectors of `dimension` values.
 
-    For an odd size and 4 bits there is none, and it is 1.
+    The number is LanceDB's choice. Codes of 4 bits need an even number, so for them it is the next even number that
+    divides the size, and 1 where the size is odd.
     """
     chosen = next((dimension // each for each in (16, 8) if dimension % each == 0), 1)
     if bits != 4:
@@ -175,9 +177,9 @@ def suggested_sub_vectors(dimension: int, bits: int) -> int:
 
 
 def parameter_fault(kind: str, parameters: Mapping[str, Any], column_type: ColumnType) -> tuple[str, str, str] | None:
-    """Returns the parameter that does not fit vectors of the column's type, what is wrong with it, and what to do.
+    """Returns the name of a parameter that does not fit the column's vectors, what is wrong with it, and what to do.
 
-    None where all fit, and for columns of other types.
+    Returns None where all parameters fit, and for columns without vectors.
     """
     if not isinstance(column_type, FixedSizeList):
         return None
@@ -222,7 +224,7 @@ def _defaults(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def type_remedy(kind: str, column_type: ColumnType) -> str | None:
-    """Returns none when the kind takes columns of the type, else what to do."""
+    """Returns None where an index of the kind can have a column of the type, else what to do."""
     vector = _vector_item(column_type)
     match kind:
         case "btree" | "bitmap":

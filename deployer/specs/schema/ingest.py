@@ -1,4 +1,4 @@
-"""The JSON Schema of `ingest`: the options of the service INGEST beside its trigger and its cluster."""
+"""The JSON Schema of `ingest`: the options of the service INGEST, its trigger and its cluster."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 from deployer.specs.schema.parts import Json, choice, count, flag, list_of, object_schema, ref, size, text
 
-#: An address without credentials: a path from the root of the disk, or an object, folder or glob on S3.
-#: The parameters of a presigned URL are parted by `&`.
+#: An address without credentials: an absolute path on disk, or an object, folder or glob on S3.
+#: A presigned URL has `&` between its parameters, so `&` is refused in addresses on S3.
 _PLACE = r"^(s3://[^/@?&\s]+(/[^&]*)?|/.*)$"
 _QUEUE = r"^(arn:[a-z0-9-]+:sqs:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+|https?://[^/@?#\s]+/[^?#\s]+)$"
 
@@ -72,7 +72,7 @@ INGEST_OPTIONS: Mapping[str, Json] = {
     "timezone": text("Time zone of times in text files that have no offset.", minLength=1, maxLength=100),
 }
 
-#: Options that `ingest` has within its `trigger`.
+#: options that specs write below `trigger` of `ingest`
 IN_TRIGGER = ("queue",)
 
 

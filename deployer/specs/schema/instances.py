@@ -1,4 +1,4 @@
-"""The JSON Schema of an instance: where a lake lives and what computes for it."""
+"""The JSON Schema of an instance: the root of a lake and the clusters that compute for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small builders of JSON Schema, so that every part has its description."""
+"""Small builders of JSON Schema, which require a description of every part."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from deployer.platform.text import units
 
 Json = dict[str, Any]
 
-DASHED_NAME = "[A-Za-z_][A-Za-z0-9_-]*"  #: the pattern of names that are not of SQL
-#: Inside of brackets in a pattern: what JavaScript, Python or Rust takes for white space.
+DASHED_NAME = "[A-Za-z_][A-Za-z0-9_-]*"  #: the pattern of names that are not used in SQL
+#: characters that JavaScript, Python or Rust treats as white space, for use inside the brackets of a pattern
 WHITE_SPACE = r"\s\u001c-\u001f\u0085\ufeff"
 
 TAGS: Json = {
@@ -52,7 +52,7 @@ def share(description: str, **more: Any) -> Json:
 
 
 def size(description: str, **more: Any) -> Json:
-    """Returns a number of bytes, or text such as `256MB`; `units.parse_size` reads both."""
+    """Returns the schema of a size: a number of bytes, or text such as `256MB`. `units.parse_size` reads both."""
     return {
         "type": ["string", "integer"],
         "format": "bytes",

@@ -1,4 +1,4 @@
-"""The JSON Schema of table services: the kinds, their options and their triggers. Specs and the client both read it."""
+"""The JSON Schema of table services: the kinds, their options and their triggers. Specs and the client use it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MODES = ("AUTOMATIC", "ON_DEMAND")
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """`trigger` is the one of an AUTOMATIC service that declares none."""
+    """A kind of service. `trigger` is the trigger of an AUTOMATIC service that does not declare one."""
 
     description: str
     options: Mapping[str, Json]
@@ -158,7 +158,7 @@ _KINDS: Mapping[str, _Kind] = {
         {"schedule": "0 0 * * *"},
     ),
 }
-#: Kinds that a table can declare. RESTORE is run on demand only.
+#: kinds that a table can declare; RESTORE is not one of them, because it runs on demand only
 KINDS = cast("tuple[ServiceKind, ...]", tuple(_KINDS))
 
 _CONDITIONS: Mapping[str, Json] = {
@@ -214,13 +214,15 @@ def _service_schema(kind: str) -> Json:
     return {"description": about.description, "anyOf": [ref("raw_service"), typed]}
 
 
-#: Kinds that are declared by a property of their own beside `services`, with its name.
+#: kinds that are declared by their own property beside `services`, with the name of that property
 OWN_PROPERTY: Mapping[str, str] = {"INGEST": "ingest"}
 
 
 def services_schema(*, in_specs: bool = False) -> Json:
-    """Returns the services of a table, and of an instance for all of its tables; `in_specs`: those that the property
-    `services` declares."""
+    """Returns the JSON Schema of the services of a table, or of an instance for all its tables.
+
+    `in_specs` leaves out the kinds that specs declare by their own property (see OWN_PROPERTY).
+    """
     return object_schema(
         "Services",
         "Services that maintain the table, one of each kind.",
@@ -230,7 +232,7 @@ def services_schema(*, in_specs: bool = False) -> Json:
 
 
 def raw_service_schema() -> Json:
-    """Returns a service whose options are not checked."""
+    """Returns the JSON Schema of a service whose options are not checked."""
     return object_schema(
         "Unchecked service",
         "A service of any kind with options that are passed on as they are, such as those of a newer release.",
@@ -254,7 +256,7 @@ def trigger_schema() -> Json:
 
 
 def option_names(kind: str) -> tuple[str, ...]:
-    """Returns the options of a kind in the order in which they are documented."""
+    """Returns the names of the options of a kind, in the order of the documentation."""
     return tuple(_KINDS[kind].options)
 
 
@@ -264,12 +266,13 @@ def option_schema(kind: str, name: str) -> Json:
 
 
 def default_trigger(kind: str) -> Mapping[str, Any]:
-    """Returns the trigger, in JSON form, of an AUTOMATIC service that declares none."""
+    """Returns the trigger, in JSON form, of an AUTOMATIC service that does not declare one."""
     return _KINDS[kind].trigger
 
 
 def all_options(kind: str, declared: Mapping[str, Any]) -> dict[str, Any]:
-    """Declared options with the defaults of the others, in canonical form: sizes in bytes."""
+    """Returns the declared options, which are canonical, and the canonical defaults of the others. Sizes are in
+    bytes."""
     defaults = {
         name: canonical_option(kind, name, schema["default"])
         for name, schema in _KINDS[kind].options.items()
@@ -279,17 +282,17 @@ def all_options(kind: str, declared: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def declared_options(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the options that differ from their defaults, canonical and in the order of the schema."""
+    """Returns the options that differ from their defaults, in canonical form and in the order of the schema."""
     defaults = all_options(kind, {})
     found = {name: canonical_option(kind, name, values[name]) for name in option_names(kind) if name in values}
     return {name: value for name, value in found.items() if value is not None and value != defaults.get(name)}
 
 
 def canonical_option(kind: str, name: str, value: Any) -> Any:
-    """Returns a value as it is kept: sizes in bytes, times in days where they are whole ones, integers without a
-    fraction.
+    """Returns the canonical form of a value, which the state stores: sizes in bytes, times in days where they are whole
+    days, integers without a fraction.
 
-    For values that the schema takes; raises InvalidInput for sizes and times that are none.
+    The schema must accept the value. Raises InvalidInput for an invalid size or time.
     """
     return _canonical(option_schema(kind, name), value)
 
@@ -309,8 +312,8 @@ def option_document(kind: str, name: str, value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Returns a value as JSON has it; whole doubles, which a protobuf Struct makes of integers, become integers
-    again."""
+    """Returns a value as plain JSON. Doubles without a fraction become integers, because a protobuf Struct stores
+    integers as doubles."""
     match value:
         case float() if value.is_integer():
             return int(value)
@@ -323,7 +326,7 @@ def plain(value: Any) -> Any:
 
 
 def trigger_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a trigger's values in canonical form, a time zone that is the default left out."""
+    """Returns a trigger's values in canonical form, without null values and values that equal their defaults."""
     found: dict[str, Any] = {}
     for name, schema in _TRIGGER["properties"].items():
         if name not in values or values[name] is None:
@@ -335,7 +338,8 @@ def trigger_values(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def kind_named(name: str, among: Sequence[ServiceKind] = KINDS) -> ServiceKind:
-    """Returns the kind of that name, in any case. Raises InvalidInput, which names the kinds, for others."""
+    """Returns the kind that `name` names, in any letter case. Raises InvalidInput for other names; the error lists
+    the kinds in `among`."""
     wanted = name.upper()
     for kind in among:
         if kind == wanted:

@@ -1,4 +1,4 @@
-"""The JSON Schema of tables, of schemas that they share, and of their columns."""
+"""The JSON Schema of tables, of the schemas that tables share, and of columns."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""The JSON Schema of what METASYNC publishes to."""
+"""The JSON Schema of the catalogs and folders to which METASYNC publishes."""
 
 from __future__ import annotations
 
 from deployer.specs.schema.parts import WHITE_SPACE, Json, constant, object_schema, ref, text
 from deployer.specs.values.target_server import HOSTS_VARIABLE, TOKEN_PATTERN, TOKEN_PREFIX
 
-#: What a target of METASYNC may be.
+#: types of targets of METASYNC
 TARGETS = ("glue", "directory", "rest", "plugin")
 
 _FOLDER: Json = {

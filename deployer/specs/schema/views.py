@@ -42,7 +42,7 @@ VIEW_FUNCTION = object_schema(
     },
 )
 
-#: Properties that a view has as a table has them.
+#: properties that views share with tables
 _OF_TABLES = (
     *("row_keys", "sort_keys", "partitions", "indexes", "embedding", "services", "retain_changes", "online"),
     *("deletion_protection", "storage", "tags", "renamed_from"),

@@ -1,4 +1,4 @@
-"""A stack's settings of AWS as JSON. The instance's own JSON form, which is that of live state, leaves them out."""
+"""The JSON form of a stack's AWS settings. The JSON form of an instance, which live state also uses, omits them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from deployer.specs.model import AwsSettings
 
 
 def aws_to_json(settings: AwsSettings) -> dict[str, Any]:
-    """Returns what `aws_from_json` reads: the settings that differ from their defaults."""
+    """Returns the settings that differ from their defaults, in the form that `aws_from_json` reads."""
     usual = asdict(AwsSettings())
     return {name: value for name, value in asdict(settings).items() if value != usual[name]}
 
 
 def aws_from_json(form: Any) -> AwsSettings:
-    """Returns the inverse of `aws_to_json`. Raises ValueError for an invalid form."""
+    """Returns the settings from the form that `aws_to_json` returns. Raises ValueError for an invalid form."""
     return from_asdict(AwsSettings, form)

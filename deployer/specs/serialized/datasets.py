@@ -1,4 +1,4 @@
-"""Datasets of recordings as JSON and back, in Pulumi's inputs and in the state store; and as documents of specs."""
+"""The JSON form of datasets of recordings, for Pulumi's inputs and the state store, and their spec documents."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ BLUEPRINT_SHA256 = "blueprint_sha256"
 
 
 def dataset_document(spec: DatasetSpec) -> dict[str, JSON]:
-    """Returns the Dataset document that declares `spec` as plain values, in the order in which people write it."""
+    """Returns the Dataset document that declares `spec`, as plain values. Its fields are in the usual order of
+    specs."""
     form: dict[str, JSON] = {"kind": "Dataset", "name": spec.name}
     if spec.description:
         form["description"] = spec.description
@@ -51,23 +52,23 @@ def dataset_document(spec: DatasetSpec) -> dict[str, JSON]:
 
 
 def source_document(source: RecordingSource) -> dict[str, JSON]:
-    """Returns a source as specs have it."""
+    """Returns a source in the form of specs."""
     return {"prefix": source.prefix, **({"layer": source.layer} if source.layer != BASE else {})}
 
 
 def search_index_document(index: SearchIndexSpec) -> dict[str, JSON]:
-    """Returns a search index as specs have it."""
+    """Returns a search index in the form of specs."""
     return {"column": index.column, "timeline": index.timeline, "kind": index.kind, **index.parameters}
 
 
 def service_document(service: DatasetService) -> dict[str, JSON]:
-    """Returns a service as specs have it."""
+    """Returns a service in the form of specs."""
     zone = {"timezone": service.timezone} if service.timezone != "UTC" else {}
     return {"schedule": service.schedule, **zone}
 
 
 def dataset_to_json(spec: DatasetSpec) -> dict[str, JSON]:
-    """Returns a dataset as JSON, what equals its default left out."""
+    """Returns a dataset as JSON, without properties that equal their defaults."""
     form = dataset_document(spec)
     form.pop("kind")
     if spec.default_blueprint is not None and spec.default_blueprint.sha256:
@@ -76,7 +77,8 @@ def dataset_to_json(spec: DatasetSpec) -> dict[str, JSON]:
 
 
 def dataset_from_json(given: JSON) -> DatasetSpec:
-    """Returns the inverse of `dataset_to_json`. Raises InvalidInput for what a spec could not say."""
+    """Returns the dataset from the form that `dataset_to_json` returns. Raises InvalidInput for a form that a spec
+    cannot declare."""
     if not isinstance(given, Mapping):
         raise InvalidInput("a dataset's declaration is not an object")
     form: dict[str, JSON] = {**given, "kind": "Dataset"}
@@ -109,12 +111,12 @@ def _services(form: Mapping[str, JSON]) -> tuple[DatasetService, ...]:
 
 
 def search_index_from_json(form: Mapping[str, JSON]) -> SearchIndexSpec:
-    """Returns the inverse of `search_index_document`, for a form that the schema takes."""
+    """Returns the search index from the form that `search_index_document` returns. The schema must accept the form."""
     kind: SearchKind = "text" if text(form, "kind") == "text" else "vector"
     parameters: dict[str, object] = {}
     for name, default in defaults_of(kind).items():
         value = form.get(name, default)
-        value = int(value) if isinstance(value, float) else value  # as a protobuf Struct has whole numbers
+        value = int(value) if isinstance(value, float) else value  # a protobuf Struct stores integers as doubles
         if value != default:
             parameters[name] = value
     return SearchIndexSpec(text(form, "column"), text(form, "timeline"), kind, parameters)

@@ -1,5 +1,8 @@
-"""The form in which the state keeps a table's declaration: its properties, and beside them its owner, split points,
-limit of leaves, unique keys, retention, legal holds, kept changes, embedding function and, of a view, its query."""
+"""The form in which the state keeps a table's declaration.
+
+The form has the table's properties and, beside them, its owner, split points, limit of rows in a leaf, unique keys,
+retention, legal holds, retention of changes and embedding function, and the query of a view.
+"""
 
 from __future__ import annotations
 

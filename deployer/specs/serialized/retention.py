@@ -1,4 +1,4 @@
-"""Retention, legal holds and how long changes are kept, as JSON and back: in Pulumi's inputs and in the state store."""
+"""The JSON forms of retention, legal holds and the retention of changes, for Pulumi's inputs and the state store."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ JSON = Any
 
 
 def retention_to_json(retention: Retention) -> dict[str, JSON]:
-    """Retention as JSON."""
+    """Returns the retention as JSON."""
     return {"column": retention.column, "keep": retention.keep}
 
 
 def retention_from_json(form: JSON) -> Retention | None:
-    """Returns the inverse; None for None. Raises InvalidInput for what a spec could not say."""
+    """Returns the retention from the form that `retention_to_json` returns; None for None.
+
+    Raises InvalidInput for a form that a spec cannot declare.
+    """
     if form is None:
         return None
     refuse_unfit("retention", partial(ref, "retention"), form)
@@ -33,8 +36,8 @@ def retention_from_json(form: JSON) -> Retention | None:
 
 
 def retained_changes_from_json(form: JSON) -> str | None:
-    """Returns how long a table's changes can be read; None for None. Raises InvalidInput for what a spec could not
-    say."""
+    """Returns how long a table's changes can be read, in canonical form; None for None. Raises InvalidInput for a form
+    that a spec cannot declare."""
     if form is None:
         return None
     if not isinstance(form, str) or not re.fullmatch(SPEC_DURATION, form) or canonical_duration(form) == "0d":
@@ -43,14 +46,17 @@ def retained_changes_from_json(form: JSON) -> str | None:
 
 
 def holds_to_json(holds: Iterable[Hold]) -> list[JSON]:
-    """Holds as JSON, in their order; empty texts are left out."""
+    """Returns the holds as JSON, in their order. Omits empty texts, except the name."""
     return [
         {name: value for name in Hold.__slots__ if (value := getattr(hold, name)) or name == "name"} for hold in holds
     ]
 
 
 def holds_from_json(form: JSON) -> tuple[Hold, ...]:
-    """Returns the inverse, by name; empty for None. Raises InvalidInput for what a spec could not say."""
+    """Returns the holds from the form that `holds_to_json` returns, sorted by name; empty for None.
+
+    Raises InvalidInput for a form that a spec cannot declare.
+    """
     if form is None:
         return ()
     refuse_unfit("holds", partial(list_of, "Holds.", ref("hold")), form)

@@ -1,5 +1,7 @@
-"""Services that do not come from specs, checked as those are: texts of the client and of commands, and what the state
-store holds."""
+"""Checks of services that do not come from specs, by the rules of specs.
+
+Such services are texts of the client and of commands, or are read from the state store.
+"""
 
 from __future__ import annotations
 
@@ -36,16 +38,16 @@ from deployer.specs.yaml.suggestions import one_of
 
 
 def options_from_text(kind: str, texts: Mapping[str, str]) -> dict[str, Any]:
-    """Options typed by the schema and in canonical form, without those that equal their defaults.
+    """Returns the options with the types of the schema, in canonical form, without options that equal their defaults.
 
-    Lists are JSON or separated by commas; targets of METASYNC may be types alone, such as `glue,directory`. Raises
-    InvalidInput for the first option that is unknown or that the schema does not take.
+    A list is JSON, or names with commas between them. Targets of METASYNC may be written as their types, such as
+    `glue,directory`. Raises InvalidInput for the first option that is unknown or that the schema does not accept.
     """
     return options_of_values(kind, {name: _of_option(kind, name, text) for name, text in texts.items()})
 
 
 def options_of_values(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the options of values as specs have them or in canonical form (see `options_from_text`)."""
+    """Returns the options as `options_from_text` does. `values` are in the form of specs or in canonical form."""
     for name, value in values.items():
         _schema(kind, name)  # raises for an unknown option
         problems, _ = shape_problems(_option_shape(kind, name), as_node(value), f"`{name}`")
@@ -66,11 +68,11 @@ def service_from_texts(
     keys: Sequence[str],
     clusters: Collection[str],
 ) -> ServiceSpec:
-    """Returns the service that a caller asks for, of a table with those `columns` and row and sort `keys`.
+    """Returns the service that a caller requests, for a table with `columns` and the row and sort keys `keys`.
 
-    `texts` are options, and conditions of the trigger such as `schedule` or `commits`. What is not given stays as it is
-    in `before`, options and conditions each as a whole. `trigger_mode` is in any letter case. Raises
-    InvalidInput for the first thing that is wrong.
+    `texts` are options, and conditions of the trigger such as `schedule` or `commits`. Options replace all options of
+    `before`, and conditions replace all its conditions; settings without a new value are those of `before`.
+    `trigger_mode` is in any letter case. Raises InvalidInput for the first fault.
     """
     given = dict(texts or {})
     conditions = {name: given.pop(name) for name in tuple(given) if name in trigger_schema()["properties"]}
@@ -102,10 +104,9 @@ def service_from_texts(
 
 
 def fault_of_service(kind: str, form: Mapping[str, Any]) -> str:
-    """Returns the first thing that is wrong with a service in the form of specs, or in canonical form; empty for
-    nothing.
+    """Returns the first fault of a service in the form of specs or in canonical form; empty for a valid service.
 
-    Its clusters and columns are not looked at, nor options that are unchecked: those are when it runs.
+    Does not check clusters, columns and options that are declared as unchecked. A run of the service checks them.
     """
     if kind not in KINDS:
         return f"{kind} is not attached to tables"
@@ -149,8 +150,8 @@ def _of_option(kind: str, name: str, text: str) -> Any:
 
 
 def _typed(schema: Json, text: str, name: str) -> Any:
-    """Returns the value that `text` means for the schema; the text itself where it means none, for the check to say
-    so."""
+    """Returns the value of `text` in the schema's type. Returns the text itself where it has no such value; the check
+    of the shape then reports it."""
     text = text.strip()
     match schema["type"]:
         case "integer" if re.fullmatch(r"[-+]?[0-9]+", text):

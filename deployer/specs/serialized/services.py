@@ -1,4 +1,5 @@
-"""Services as JSON and back: canonical, what equals its default left out. Inputs of resources, and what is kept."""
+"""The canonical JSON form of services, for the inputs of resources and the state. It omits values that equal their
+defaults."""
 
 from __future__ import annotations
 
@@ -20,18 +21,18 @@ from deployer.specs.validation.plain_values import flag, mapping, optional_text,
 
 
 def services_to_json(services: Iterable[ServiceSpec]) -> dict[str, Any]:
-    """Services by name, each as specs have it."""
+    """Returns the services by name, each in the form of specs."""
     return {service.name: service_to_json(service) for service in services}
 
 
 def services_from_json(form: Mapping[str, Any]) -> tuple[ServiceSpec, ...]:
-    """Returns the inverse of `services_to_json`."""
+    """Returns the services from the form that `services_to_json` returns, in the order of KINDS."""
     names = {kind: kind.lower() for kind in KINDS}
     return tuple(service_from_json(kind, mapping(form, name)) for kind, name in names.items() if name in form)
 
 
 def service_to_json(service: ServiceSpec) -> dict[str, Any]:
-    """Returns a service without its name; never empty."""
+    """Returns a service as JSON, without its name. The result is never empty."""
     form: dict[str, Any] = {}
     if service.trigger is None:
         form["trigger_mode"] = service.trigger_mode
@@ -47,9 +48,10 @@ def service_to_json(service: ServiceSpec) -> dict[str, Any]:
 
 
 def service_from_json(kind: str, form: Mapping[str, Any]) -> ServiceSpec:
-    """Returns the inverse of `service_to_json`; takes sizes and times as specs write them too.
+    """Returns the service from the form that `service_to_json` returns. Sizes and times may also be in the form of
+    specs.
 
-    Raises InvalidInput for a form that is not a service's. Options that this release does not know are left out.
+    Raises InvalidInput for an invalid form. Omits options that this release does not know.
     """
     raw, options = flag(form, "unsafe_raw", False), mapping(form, "options", {})
     if raw:
@@ -63,9 +65,10 @@ def service_from_json(kind: str, form: Mapping[str, Any]) -> ServiceSpec:
 
 
 def trigger_from_json(kind: str, form: Mapping[str, Any]) -> Trigger | None:
-    """Returns the trigger of a service in that form, the kind's own where it names none; None: on demand only.
+    """Returns the trigger of a service from the JSON form of the service.
 
-    Raises InvalidInput for a form that is not a trigger's.
+    Returns the default trigger of the kind where the form has no conditions, and None for a service that runs on demand
+    only. Raises InvalidInput for an invalid form.
     """
     if text(form, "trigger_mode", "AUTOMATIC") != "AUTOMATIC":
         return None
@@ -77,5 +80,5 @@ def trigger_from_json(kind: str, form: Mapping[str, Any]) -> Trigger | None:
 
 
 def trigger_to_json(trigger: Trigger) -> dict[str, Any]:
-    """Returns the conditions that a trigger has."""
+    """Returns the conditions of a trigger as JSON."""
     return trigger_values({name: getattr(trigger, name) for name in Trigger.__slots__})

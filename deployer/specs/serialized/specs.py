@@ -1,10 +1,10 @@
-"""Specs as JSON and back: canonical, without positions, what equals its default left out. Used as Pulumi inputs.
+"""The canonical JSON form of specs, for Pulumi's inputs. It omits positions and values that equal their defaults.
 
 A column is `{"name", "type": canonical text, "nullable", "description", "renamed_from", "default", "using", "source",
-"computed", "fields"}`, where `fields` is what a type's text cannot hold: `{nested name: {"description",
-"renamed_from", "fields"}}`. `nullable` is left out when true. Bytes in split points are `{"base64": "…"}`; integers
-that a double cannot hold, as which a protobuf Struct carries numbers, are `{"integer": "…"}`. Whole numbers that come
-back as doubles become integers again.
+"computed", "fields"}`. `fields` has the details of nested columns that the text of a type cannot express: `{nested
+name: {"description", "renamed_from", "fields"}}`. `nullable` is omitted where it is true. Bytes in split points are
+`{"base64": "…"}`. A protobuf Struct stores numbers as doubles, so integers that a double cannot represent are
+`{"integer": "…"}`, and the readers make integers of doubles without a fraction.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def column_to_json(column: Column) -> dict[str, JSON]:
 
 
 def column_from_json(form: Mapping[str, JSON]) -> Column:
-    """Returns the inverse of `column_to_json`; raises InvalidInput for a form that is not a column's."""
+    """Returns the column from the form that `column_to_json` returns. Raises InvalidInput for an invalid form."""
     return _with_notes(Column(text(form, "name"), parse_type(text(form, "type")), flag(form, "nullable", True)), form)
 
 
@@ -148,7 +148,7 @@ def _type_with_notes(column_type: ColumnType, fields: Mapping[str, JSON]) -> Col
 
 
 def key_to_json(values: Sequence[KeyValue]) -> list[JSON]:
-    """Returns a (prefix of a) row-key tuple as JSON."""
+    """Returns the values of the first row keys, or of all, as JSON."""
     return [_key_value_to_json(value) for value in values]
 
 
@@ -161,9 +161,10 @@ def _key_value_to_json(value: KeyValue) -> JSON:
 
 
 def key_from_json(form: Sequence[JSON], columns: Sequence[Column]) -> tuple[KeyValue, ...]:
-    """Returns the inverse of `key_to_json`; `columns` are the key columns, which say which numbers are floats.
+    """Returns the key values from the form that `key_to_json` returns.
 
-    Raises InvalidInput for values that are not of the columns' types.
+    `columns` are the key columns; their types determine which numbers are floats. Raises InvalidInput for values that
+    do not have the columns' types.
     """
     return tuple(_key_value_from_json(value, column) for value, column in zip(form, columns, strict=False))
 
@@ -238,8 +239,8 @@ def _partitions_to_json(spec: TableSpec) -> dict[str, JSON]:
 
 
 def table_from_json(form: Mapping[str, JSON]) -> TableSpec:
-    """Returns the inverse of `table_to_json`; raises InvalidInput, naming what is wrong, for a form that is not a
-    table's."""
+    """Returns the table from the form that `table_to_json` returns. Raises InvalidInput for an invalid form; the error
+    names the fault."""
     columns = tuple(column_from_json(column) for column in objects(form, "columns"))
     row_keys = texts(form, "row_keys")
     by_name = {column.name: column for column in columns}
@@ -279,17 +280,17 @@ def _name(form: Mapping[str, JSON], name: str) -> str:
 
 
 def storage_in_full(storage: Storage) -> dict[str, JSON]:
-    """Returns all settings of storage, defaults included, as the state has them."""
+    """Returns all settings of storage, including defaults, in the form of the state."""
     return {name: getattr(storage, name) for name in Storage.__slots__}
 
 
 def storage_from_json(form: Mapping[str, JSON]) -> Storage:
-    """Settings of storage; missing ones have their defaults.
+    """Returns the settings of storage. Missing settings have their defaults.
 
-    Raises InvalidInput for what a spec could not say.
+    Raises InvalidInput for a form that a spec cannot declare.
     """
     given, default = {name: each for name, each in form.items() if each is not None}, Storage()
-    if any(each != getattr(default, name, None) for name, each in given.items()):  # of most tables none does
+    if any(each != getattr(default, name, None) for name, each in given.items()):  # most tables skip this
         refuse_unfit("storage", partial(ref, "storage"), given)
     return Storage(
         data_storage_version=text(form, "data_storage_version", default.data_storage_version),
@@ -301,7 +302,7 @@ def storage_from_json(form: Mapping[str, JSON]) -> Storage:
 
 
 def instance_to_json(spec: InstanceSpec) -> dict[str, JSON]:
-    """Returns an instance as JSON; `state` and each cluster carry their options beside `backend` and `kind`."""
+    """Returns an instance as JSON. The options of `state` are beside `backend`, those of a cluster beside `kind`."""
     form: dict[str, JSON] = {
         "name": spec.name,
         "root": spec.root,
@@ -318,8 +319,8 @@ def instance_to_json(spec: InstanceSpec) -> dict[str, JSON]:
 
 
 def instance_from_json(form: Mapping[str, JSON]) -> InstanceSpec:
-    """Returns the inverse of `instance_to_json`; raises InvalidInput, naming what is wrong, for a form that is not
-    one's."""
+    """Returns the instance from the form that `instance_to_json` returns. Raises InvalidInput for an invalid form; the
+    error names the fault."""
     state, clusters = plain(mapping(form, "state", {})), mapping(form, "clusters", {})
     return InstanceSpec(
         name=text(form, "name"),

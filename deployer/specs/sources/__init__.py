@@ -1,4 +1,4 @@
-"""Documents of spec files: includes, variables and overlays are resolved here.
+"""Reads the documents of spec files, and resolves includes, variables and overlays.
 
 `deployer.specs.editing`, `deployer.specs.loading`, `deployer.app`, `deployer.cli` and `deployer.compute` may import it.
 """

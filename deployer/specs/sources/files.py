@@ -1,4 +1,5 @@
-"""The spec files of a project: a folder or one file, and what they include. Each is read once."""
+"""The spec files of a project: one file or the files of a folder, and the files that they include. Each file is read
+once."""
 
 from __future__ import annotations
 
@@ -24,8 +25,11 @@ SUFFIXES = (".yaml", ".yml")
 
 @dataclass(slots=True)
 class Document:
-    """A document whose shape was checked; `invalid` are the properties that cannot be used as they are, among them
-    those that hold `unresolved` variables."""
+    """A document whose shape was checked.
+
+    `invalid` are the properties that cannot be used unchanged. `unresolved` are the invalid properties whose values
+    have variables that could not be resolved.
+    """
 
     node: Node
     kind: str
@@ -33,13 +37,12 @@ class Document:
     unresolved: frozenset[str] = frozenset()
 
     def get(self, name: str) -> Node | None:
-        """Returns a property, unless it is left out or invalid."""
+        """Returns a property; None where it is missing or invalid."""
         value = self.node.value
         return value.get(name) if isinstance(value, dict) and name not in self.invalid else None
 
     def valid(self, name: str) -> Node | None:
-        """Returns a property without the items and fields of it that are invalid, so that problems of the others are
-        found."""
+        """Returns a property without its invalid items and fields, so that later checks find problems of the others."""
         value = self.node.value
         if name not in self.invalid or name in self.unresolved or not isinstance(value, dict) or name not in value:
             return self.get(name)
@@ -48,20 +51,24 @@ class Document:
 
 @dataclass(slots=True)
 class Sources:
-    """Everything that was read. `incomplete`: some file or document could not be, so declarations may be missing."""
+    """The documents that were read, and their files and problems.
+
+    `incomplete`: a file or document could not be read, so declarations may be missing.
+    """
 
     documents: list[Document] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     incomplete: bool = False
-    over_limit: bool = False  #: there is more than may be read
+    over_limit: bool = False  #: the files exceed a limit of their number or size
 
 
 def read_sources(project: Path, path: Path, environment: Environment) -> Sources:
-    """Reads a file, or every spec file directly in a folder, and what they include. `project` and `path` are absolute.
+    """Reads a file, or every spec file directly in a folder, and the files that these include.
 
-    Files must lie in the project's folder, links followed; only `path` itself may lie elsewhere. Variables are resolved
-    and overlays applied as `environment` says, before anything else is checked.
+    `project` and `path` are absolute. The files must be in the project's folder after links are followed; only `path`
+    itself may be elsewhere. Variables are resolved and overlays applied for `environment` before the shapes of the
+    documents are checked.
     """
     reader = _Reader(project.resolve(), path, environment)
     if path.is_dir():
@@ -80,7 +87,7 @@ def read_sources(project: Path, path: Path, environment: Environment) -> Sources
 
 
 def _shapes_others(node: Node) -> bool:
-    """Returns whether a document says how others are read: an Include, Variables or an Overlay."""
+    """Returns whether a document controls how other documents are read: an Include, Variables or an Overlay."""
     if not isinstance(node.value, dict):
         return False
     kind = node.value.get("kind")
@@ -88,7 +95,7 @@ def _shapes_others(node: Node) -> bool:
 
 
 def _holds(node: Node, places: Collection[Position]) -> bool:
-    """Returns whether a value at one of these places is in it."""
+    """Returns whether the node, or a value inside it, is at one of the places."""
     if isinstance(node.value, dict):
         return any(_holds(child, places) for child in node.value.values())
     if isinstance(node.value, list):
@@ -97,17 +104,18 @@ def _holds(node: Node, places: Collection[Position]) -> bool:
 
 
 def _is_spec(entry: os.DirEntry[str]) -> bool:
-    """Returns whether a folder's entry is read as a file of specs. Pulumi's own project and stack files may lie beside
-    them.
+    """Returns whether an entry of a folder is read as a spec file. Pulumi's project and stack files in the same folder
+    are not.
 
-    A link counts whatever it leads to, so that no message tells whether a file outside exists.
+    A link counts as a file without a look at its target, so that no message shows whether a file outside exists.
     """
     named = entry.name.endswith(SUFFIXES) and not entry.name.startswith((".", "Pulumi."))
     return named and not entry.is_dir(follow_symlinks=False)
 
 
 class _Place(NamedTuple):
-    """The place of a file, links followed; its name in positions, whether it may be read, and whether it is a link."""
+    """The place of a file after links are followed, its name in positions, whether it may be read, and whether it is a
+    link."""
 
     real: Path
     label: str
@@ -128,17 +136,17 @@ class _Reader:
         self.overlays: list[Node] = []
         self.refers: set[str] = set()  # files in which some value may refer to a variable
         self.done: set[str] = set()  # labels
-        self.folders: dict[Path, _Place] = {}  # as they are named; a label is what the labels of its files start with
+        self.folders: dict[Path, _Place] = {}  # by path; `label` is the start of its files' labels
 
     def label(self, path: Path) -> str:
-        """Returns a file's name in positions: relative to the project where it lies in there."""
+        """Returns a file's name in positions: relative to the project for a file in the project, else the path."""
         return path.relative_to(self.project).as_posix() if path.is_relative_to(self.project) else str(path)
 
     def may_read(self, path: Path) -> bool:
         return any(path.is_relative_to(folder) for folder in self.allowed)
 
     def place(self, path: Path) -> _Place:
-        """Returns where a file is. The files of a folder share what is asked for it."""
+        """Returns the place of a file. The real path of a folder is looked up once for all of its files."""
         if path.is_symlink():
             real = Path(os.path.realpath(path))
             return _Place(real, self.label(real), self.may_read(real), is_link=True)
@@ -164,7 +172,7 @@ class _Reader:
             self.problem(Position(self.label(path)), what, "copy the file here", Rule.INCLUDE_OUTSIDE)
             self.sources.incomplete = True
             return
-        if is_link and real.is_dir():  # in a folder of specs, as any other folder there
+        if is_link and real.is_dir():  # a link to a folder is skipped like other folders among the specs
             return
         sources = self.sources
         sources.files.append(file)
@@ -204,7 +212,7 @@ class _Reader:
                 self.include(node, real, (*parents, real))
 
     def resolve(self) -> None:
-        """Resolves variables, applies overlays and checks the shape of what comes of it."""
+        """Resolves variables, applies overlays and checks the shapes of the resulting documents."""
         sources, stack = self.sources, self.environment.stack
         variables = read_variables(self.variables, self.environment, sources.problems)
         counted = SubstitutedText()
@@ -275,7 +283,8 @@ class _Reader:
 
 
 def _nearest_path(folder: Path, text: str) -> str:
-    """Advice for a path that does not exist: the same with its first wrong part fixed, where that is near another."""
+    """Returns advice for a path that does not exist: the path with its first wrong part corrected, where a similar
+    name exists."""
     parts = Path(text).parts
     for index, part in enumerate(parts):
         if WILD & set(part) or not folder.is_dir():

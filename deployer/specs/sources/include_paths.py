@@ -1,5 +1,7 @@
-"""Files that a path or glob of `include` matches. What lies outside of the folders that may be read is never looked at,
-so that no message tells whether it exists."""
+"""Files that a path or glob of `include` matches.
+
+Paths outside the folders that may be read are never examined, so that no message shows whether a file there exists.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ WILD = frozenset("*?[")
 
 
 class LeadsOut(Exception):
-    """A pattern leads to where nothing may be read; `link` is the link inside that does, if it is one."""
+    """A pattern leads out of the folders that may be read. `link` is the link that leads out, None where the pattern
+    itself does."""
 
     def __init__(self, link: Path | None = None) -> None:
         super().__init__(link)
@@ -22,8 +25,8 @@ class LeadsOut(Exception):
 def matching_files(folder: Path, pattern: str, may_read: Callable[[Path], bool]) -> list[Path]:
     """Returns the regular files that `pattern`, relative to `folder`, matches, sorted by path.
 
-    `may_read` answers for absolute paths without links. `**` does not follow links. Raises LeadsOut, ValueError for
-    what is not a path or glob.
+    `may_read` says whether an absolute path without links may be read. `**` does not follow links. Raises LeadsOut for
+    a pattern that leads to a path that may not be read, and ValueError for an invalid path or glob.
     """
     parts = [part for part in pattern.split("/") if part not in ("", ".")]
     if not parts or "\0" in pattern:
@@ -56,7 +59,8 @@ def _step(place: Path, part: str) -> Iterator[Path]:
 
 
 def _checked(path: Path, may_read: Callable[[Path], bool]) -> Path:
-    """Returns the path, if it may be read. Its folder was checked before, so only `..` and links can lead elsewhere."""
+    """Returns the path. Raises LeadsOut where it may not be read: a link or `..` led out of its folder, which was
+    checked before."""
     link = path.is_symlink()
     if not may_read(Path(os.path.realpath(path)) if link else path):
         raise LeadsOut(path if link else None)

@@ -1,7 +1,7 @@
-"""Limits of the size of specs: files, and what aliases, variables and schemas make of them.
+"""Limits of the size of specs: of the files, and of the text that aliases, variables and schemas make of them.
 
-A small file can say a lot: one description of a megabyte, which a thousand columns share by an alias, a variable or a
-schema, is a gigabyte of plan.
+A small file can become a large plan: a thousand columns that share a description of 1 MB, by an alias, a variable or a
+schema, are 1 GB of plan.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from deployer.specs.types.computed import describe_computed
 from deployer.specs.types.types import Column, children
 
 MAX_FILES = 20_000
-MAX_TOTAL_BYTES = 256 * 2**20  #: of all files
-MAX_TOTAL_VALUES = 5_000_000  #: of all files
-MAX_SUBSTITUTED = 10_000_000  #: characters that values of variables may have, each time that they are written
+MAX_TOTAL_BYTES = 256 * 2**20  #: bytes of all files
+MAX_TOTAL_VALUES = 5_000_000  #: values in all files
+MAX_SUBSTITUTED = 10_000_000  #: characters of all values of variables, counted at each use
 MAX_TEXT = 64 * 2**20  #: characters of all tables' descriptions, expressions and tags
 
 
 @dataclass(slots=True)
 class SubstitutedText:
-    """Counts what the values of variables come to, over all files."""
+    """The number of characters of the variables' values, counted at each use in all files."""
 
     characters: int = 0
 
     def add(self, value: str, at: Position) -> Problem | None:
-        """Counts one more value; the problem when the limit is passed with it."""
+        """Counts one more use of a value. Returns a problem only where this use exceeds the limit first."""
         before, self.characters = self.characters, self.characters + len(value)
         if before > MAX_SUBSTITUTED or not self.is_over:
             return None
@@ -38,13 +38,15 @@ class SubstitutedText:
 
     @property
     def is_over(self) -> bool:
-        """Returns whether no more values may be written."""
+        """Returns whether the limit is exceeded, so that no more values may be substituted."""
         return self.characters > MAX_SUBSTITUTED
 
 
 def check_files(count: int, size: int, values: int, file: str) -> Problem | None:
-    """Returns the problem when `file` is one more than may be, or when all before it and its bytes are more than may
-    be."""
+    """Returns the problem where the files exceed a limit with `file`, which is the last of them.
+
+    `count`, `size` (in bytes) and `values` are totals of all files.
+    """
     if count > MAX_FILES:
         what, remedy = f"there are more than {MAX_FILES:,} spec files", "put several documents into one file"
     elif size > MAX_TOTAL_BYTES:
@@ -57,7 +59,8 @@ def check_files(count: int, size: int, values: int, file: str) -> Problem | None
 
 
 def check_text(tables: Iterable[TableSpec]) -> Problem | None:
-    """Returns the problem when all that tables say comes to more than `MAX_TEXT`, at the table with which it does."""
+    """Returns the problem where the texts of all tables have more than MAX_TEXT characters, at the table that exceeds
+    the limit."""
     total = 0
     for table in tables:
         total += len(table.description) + sum(len(key) + len(value) for key, value in table.tags.items())

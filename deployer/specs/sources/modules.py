@@ -1,4 +1,5 @@
-"""The versions of Python functions that specs name, from the text of their modules: nothing is imported."""
+"""The versions of the Python functions that specs name. A version is a hash of the module's text; no module is
+imported."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ VersionOf = Callable[[str], str | None]  #: from `package.module:function` to it
 def source_versions(project: Path) -> VersionOf:
     """Returns a function from `package.module:function` to a hash of the module's source text.
 
-    It gives None where the project has no file of the module. A file is looked for below the project, and below its
-    folder `src`; one that a link puts outside of the project is not read.
+    The function returns None where the project has no file of the module. It searches for the file below the project
+    and below its folder `src`. It does not read a file that a link places outside the project.
     """
 
     @cache
@@ -35,7 +36,7 @@ def source_versions(project: Path) -> VersionOf:
 
 
 def no_versions(udf: str) -> str | None:
-    """Knows no version: for tables that come from elsewhere, which have theirs."""
+    """Returns None: a `VersionOf` for tables from other sources, which have their versions already."""
     return None
 
 

@@ -1,8 +1,8 @@
-"""Overlays: what differs in one stack, merged into the document that `target` names.
+"""Merges overlays, the differences of one stack, into the documents that their `target` names.
 
-Mappings are merged, null removes (as in JSON Merge Patch, RFC 7386), lists of things with names (columns, fields,
-clusters) are merged by name, where `{name: x, remove: true}` removes one, anything else is replaced. Every value keeps
-its place.
+Mappings are merged, and null removes a field, as in JSON Merge Patch (RFC 7386). Lists whose items have names (columns,
+fields, clusters) are merged by name; `{name: x, remove: true}` removes an item. Other values are replaced. Every value
+keeps its position in the files.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from deployer.specs.yaml.nodes import Node
 from deployer.specs.yaml.suggestions import nearest
 
 _REMOVE = "remove"
-_REPLACED = ("type",)  # a type is one value, in its long form too
+_REPLACED = ("type",)  # a type is one value, even in its long form
 
 
 def address_of(document: Node) -> str | None:
-    """Returns `table/DATABASE.NAME`, `schema/NAME`, `dataset/NAME` or `instance/NAME`; None when the document has no
-    usable name."""
+    """Returns the address of a document: `table/DATABASE.NAME`, `schema/NAME`, `dataset/NAME` or `instance/NAME`.
+
+    Returns None for a document of another kind or without a name.
+    """
     if not isinstance(document.value, dict):
         return None
     kind, database, name = (
@@ -33,7 +35,7 @@ def address_of(document: Node) -> str | None:
 
 
 def applies(overlay: Node, stack: str | None) -> bool:
-    """Returns whether a document with `stack` is for this one; one without is for all."""
+    """Returns whether a document is for the stack: its `stack` names the stack or lists it, or is missing."""
     assert isinstance(overlay.value, dict)  # noqa: S101
     node = overlay.value.get("stack")
     if node is None:
@@ -44,8 +46,11 @@ def applies(overlay: Node, stack: str | None) -> bool:
 def apply_overlays(
     documents: Sequence[Node], overlays: Sequence[Node], stack: str | None, incomplete: bool, problems: list[Problem]
 ) -> list[Node]:
-    """Returns the documents with the overlays of this stack merged in, in their order. Targets of all overlays are
-    checked."""
+    """Returns the documents, in their order, with the overlays of `stack` merged in. Checks the targets of all
+    overlays.
+
+    `incomplete`: some documents could not be read, so an unknown target is a problem only where a similar one exists.
+    """
     merged_documents = list(documents)
     places = {address: index for index, document in enumerate(documents) if (address := address_of(document))}
     for overlay in overlays:
@@ -69,9 +74,9 @@ def apply_overlays(
 
 
 def merged(base: Node, patch: Node, problems: list[Problem]) -> Node:
-    """`base` with `patch` in it; each part has the place of the document that it comes from.
+    """Returns `base` with `patch` merged in. Each value keeps its position in the document that it comes from.
 
-    What is to be removed and is not there is one of the `problems`.
+    Adds a problem to `problems` for an item that `patch` removes and `base` does not have.
     """
     if isinstance(base.value, dict) and isinstance(patch.value, dict):
         values = dict(base.value)
@@ -102,8 +107,10 @@ def merged(base: Node, patch: Node, problems: list[Problem]) -> Node:
 
 
 def _by_name(items: Sequence[Node], *, given_none: bool = False) -> Mapping[str, Node] | None:
-    """Returns the items by their names; None unless all have one, each its own. `given_none`: indexes may have none of
-    their own."""
+    """Returns the items by their names; None unless every item has a name that no other item has.
+
+    `given_none`: an index without a name has its default name.
+    """
     named = {}
     for item in items:
         properties = item.value if isinstance(item.value, dict) else {}
@@ -120,7 +127,8 @@ def _removes(item: Node) -> bool:
 
 
 def _without_removals(node: Node, problems: list[Problem]) -> Node:
-    """Returns a list that replaces another, or of none, where nothing can be removed."""
+    """Returns a list without its items with `remove`, for a list that is not merged with another. Each such item is a
+    problem, because there is nothing to remove. Returns other nodes unchanged."""
     if not isinstance(node.value, list) or not any(map(_removes, node.value)):
         return node
     problems += [_not_there(item, ()) for item in node.value if _removes(item)]
@@ -136,7 +144,7 @@ def _not_there(item: Node, names: Sequence[str]) -> Problem:
 
 
 def _bad_removals(node: Node) -> Iterator[Problem]:
-    """Items of lists that would remove something and say more, or less, than what."""
+    """Yields the problems of list items with `remove` that are not exactly `{name: x, remove: true}`."""
     for child in node.value.values() if isinstance(node.value, dict) else ():
         yield from _bad_removals(child)
     for item in node.value if isinstance(node.value, list) else ():

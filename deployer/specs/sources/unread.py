@@ -1,4 +1,4 @@
-"""Spec files in the folder of the specs that nothing reads, such as those of a subfolder that no file includes."""
+"""Spec files in the folder of the specs that are not read, such as files of a subfolder that no file includes."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ from deployer.specs.sources.files import SUFFIXES
 from deployer.specs.sources.include_paths import LeadsOut, matching_files
 from deployer.specs.yaml.nodes import MAX_BYTES, parse_yaml
 
-MOST_FOLDERS = 10_000  #: how many folders are looked into
+MOST_FOLDERS = 10_000  #: the search stops after this number of folders
 _KIND = re.compile(rb"^kind:[ \t]*[\"']?(\w+)", re.MULTILINE)
 _INCLUDE = re.compile(rb"^include:", re.MULTILINE)
 _NOT_SPECS = ("policies", "node_modules", "__pycache__")
 
 
 def unread_files(project: Path, specs: Path, read: Collection[str]) -> list[str]:
-    """Returns the spec files below the folder of `specs` that are not among those `read`, relative to the project,
-    sorted.
+    """Returns the spec files below the folder of `specs` that are not in `read`, relative to the project and sorted.
 
-    `read` has places without links, relative to the project, as `Lake.files` does.
-    `specs` is the file or folder that the stack names. Left out are files without a `kind:` of specs, hidden files and
-    folders, `policies`, Pulumi's own files, files that some stack includes, and folders with an Instance of their own,
-    which are the specs of another lake. A single file in the project's own folder is not reported.
+    `specs` is the file or folder that the stack names. `read` has paths without links, relative to the project, as in
+    `Lake.files`. The result omits files without a `kind:` of specs, hidden files and folders, `policies`, Pulumi's own
+    files, and files that some stack includes. It also omits folders with an Instance, which are the specs of another
+    lake. The result is empty where `specs` is a single file directly in the project's folder.
     """
     project = Path(os.path.realpath(project))
     top = specs if specs.is_dir() else specs.parent
@@ -47,7 +46,7 @@ def unread_files(project: Path, specs: Path, read: Collection[str]) -> list[str]
 
 
 def _spec_files(top: Path, known: Collection[str]) -> Iterator[tuple[Path, bytes]]:
-    """Yields files with a `kind:` of specs, other than the known ones, and their content."""
+    """Yields the path and content of each file below `top` that has a `kind:` of specs and is not in `known`."""
     for number, (folder, folders, names) in enumerate(os.walk(top)):
         if number >= MOST_FOLDERS:
             return
@@ -64,8 +63,7 @@ def _spec_files(top: Path, known: Collection[str]) -> Iterator[tuple[Path, bytes
 
 
 def _included(project: Path, known: Iterable[Path]) -> set[Path]:
-    """Returns all files that documents of the known files include, for whatever stack, and that those files include in
-    turn."""
+    """Returns all files that the known files include, directly or through other files, for any stack."""
     found, waiting = set[Path](), list(known)
     while waiting:
         path = waiting.pop()
@@ -73,7 +71,7 @@ def _included(project: Path, known: Iterable[Path]) -> set[Path]:
         for pattern in _includes(data, path) if _INCLUDE.search(data) else ():
             try:
                 files = matching_files(path.parent, pattern, lambda each: each.is_relative_to(project))
-            except (LeadsOut, ValueError):  # a problem of its own
+            except (LeadsOut, ValueError):  # the reader of the specs reports this problem
                 continue
             new = {Path(os.path.realpath(each)) for each in files} - found
             found |= new

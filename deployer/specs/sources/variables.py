@@ -1,4 +1,5 @@
-"""Variables: `${name}` in values, declared with a type and set by stack. Nothing is ever evaluated."""
+"""Variables, which values refer to as `${name}`. A variable has a type, and each stack may set its value. Expressions
+are never evaluated."""
 
 from __future__ import annotations
 
@@ -15,19 +16,19 @@ from deployer.specs.yaml.suggestions import nearest, node_text
 
 _REFERENCE = re.compile(r"\$(\$?)\{([^{}]*)(\}?)")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-#: Keys of the same Pulumi namespace that are settings of the tool and not variables.
+#: keys of deployer's Pulumi namespace that are settings of the tool, not variables
 SETTINGS = ("specs", "aws", "jobs", "target_hosts", "trusted_functions", "trusted_authors", "trust_udfs")
-STACK = "stack"  #: the variable that needs no declaration: the name of the stack
+STACK = "stack"  #: the variable with the name of the stack, which is defined without a declaration
 
 Scalar = bool | int | float | str
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The stack that the specs are read for, and the values that its Pulumi configuration sets: texts by variable,
-    which `file` has.
+    """The stack for which the specs are read, and the values that its Pulumi configuration sets.
 
-    Without a stack, variables have their defaults and no overlay applies.
+    `values` are texts by the name of the variable; `file` is the file of the configuration. Without a stack, variables
+    have their defaults, and no overlay applies.
     """
 
     stack: str | None = None
@@ -37,26 +38,29 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A declared variable; `value` is None where this stack has none."""
+    """A declared variable. `value` is its value in this stack, None where it has no value."""
 
     name: str
     type: str
     at: Position
     value: Scalar | None
-    usable: bool = True  #: false when its declaration has a problem of its own
+    usable: bool = True  #: False where the value has a problem, which is already reported
 
 
 @dataclass(frozen=True, slots=True)
 class SubstitutedNode:
-    """A document without references. `unresolved` are the places of values that could not be resolved."""
+    """A document whose references to variables are replaced. `unresolved` are the positions of values with references
+    that could not be resolved."""
 
     node: Node
     unresolved: frozenset[Position] = frozenset()
 
 
 def read_variables(documents: Sequence[Node], environment: Environment, problems: list[Problem]) -> dict[str, Variable]:
-    """Returns the variables that Variables documents, whose shape is valid, declare, with their values in this
-    stack."""
+    """Returns the variables that `documents` declare, by name, with their values in the stack of `environment`.
+
+    `documents` are Variables documents with valid shapes. Faults are added to `problems`.
+    """
     found: dict[str, Variable] = {}
     for document in documents:
         for name, node in _mapping(_mapping(document).get("variables")).items():
@@ -105,7 +109,7 @@ def _set_by_config(found: dict[str, Variable], environment: Environment, problem
         if name in SETTINGS:
             continue
         if variable is None:
-            if near := nearest(name, tuple(found)):  # others are settings that this release does not know
+            if near := nearest(name, tuple(found)):  # others may be settings of other releases
                 what = f"deployer:{name} sets no variable of the specs"
                 problems.append(Problem(at, what, f"did you mean deployer:{near}?", Rule.UNKNOWN_VARIABLE))
             continue
@@ -159,10 +163,10 @@ def substitute(
     problems: list[Problem],
     counted: SubstitutedText,
 ) -> SubstitutedNode:
-    """Returns the document with every `${name}` replaced; `$${` becomes the text `${`. Keys are left as they are.
+    """Returns the document with every `${name}` in its values replaced. `$${` becomes `${`; keys are unchanged.
 
-    A value that is one reference and nothing else has the variable's type; elsewhere it becomes text. Over the limit of
-    all files, which `counted` keeps, references are left as they are.
+    A value that consists of one reference gets the variable's type; inside longer texts the value becomes text.
+    `counted` counts the characters of all files. Once they exceed the limit, further references are not replaced.
     """
     unresolved: set[Position] = set()
 
@@ -221,7 +225,7 @@ def substitute(
 
 
 def escaped(value: Any) -> Any:
-    """Plain values with `$${` for the text `${`; keys take no variables."""
+    """Returns plain values with `$${` for the text `${`. Keys are unchanged, because keys cannot have variables."""
     match value:
         case str():
             return value.replace("${", "$${")
@@ -234,7 +238,7 @@ def escaped(value: Any) -> Any:
 
 
 def has_variable(text: str) -> bool:
-    """Returns whether a value, as the file has it, contains a variable."""
+    """Returns whether a value, as written in the file, refers to a variable."""
     return any(not match[1] for match in _REFERENCE.finditer(text))
 
 

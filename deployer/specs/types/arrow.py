@@ -1,8 +1,9 @@
-"""Columns to Arrow schemas and back. Descriptions, defaults, sources, whether values are sensitive and how they are
-computed travel in the fields' metadata, where Lance keeps them.
+"""Converts columns to Arrow schemas and Arrow schemas to columns.
 
-What Lance gives back after a write is the measure: `columns_of(arrow_schema(columns)) == columns`, and the same for the
-schema of a dataset created with it, in file versions 2.1 and 2.2.
+The metadata of an Arrow field holds the column's description, default, source, definition of computed values and
+whether its values are sensitive; Lance stores this metadata. A round trip returns equal columns:
+`columns_of(arrow_schema(columns)) == columns`. The same holds for the schema of a dataset that Lance created with it,
+in file versions 2.1 and 2.2.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ SENSITIVE, SENSITIVE_NOTE = b"deployer.sensitive", "true"
 BLOB_METADATA = (
     b"lance-encoding:blob",
     b"true",
-)  # file version 2.2 turns a field marked so into lance.blob.v2 by itself
+)  # in file version 2.2, Lance changes a field with this mark into lance.blob.v2
 EXTENSION_NAME = b"ARROW:extension:name"
 BLOB_EXTENSION = "lance.blob.v2"
 _BLOB_EXTENSION_BYTES = BLOB_EXTENSION.encode()
@@ -74,7 +75,8 @@ _WITH_ARGUMENTS: Mapping[str, Callable[..., Any]] = {
 
 
 def stored_schema(data: bytes, where: str) -> pa.Schema:
-    """Returns the schema of stored bytes, which `where` names. Raises Corrupt for bytes that are not a schema."""
+    """Returns the schema of stored bytes. Raises Corrupt for bytes that are not a schema; `where` is the place of the
+    bytes in the error."""
     try:
         return pa.ipc.read_schema(pa.py_buffer(data))
     except (pa.ArrowException, OSError, ValueError):
@@ -83,20 +85,22 @@ def stored_schema(data: bytes, where: str) -> pa.Schema:
 
 @lru_cache(maxsize=128)
 def stored_columns(data: bytes) -> tuple[Column, ...]:
-    """Returns the columns of a stored schema. Raises as `stored_schema` and `columns_of` do, naming no place.
+    """Returns the columns of a stored schema. Raises the errors of `stored_schema`, without a place, and of
+    `columns_of`.
 
-    Kept by the bytes: tables that are declared with one schema have the same ones, such as those of several customers.
+    The cache has the bytes as its key, because tables that share a declared schema, such as those of several customers,
+    have equal bytes.
     """
     return columns_of(stored_schema(data, ""))
 
 
 def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
-    """Returns the Arrow schema that a dataset of these columns is created with."""
+    """Returns the Arrow schema with which a dataset of these columns is created."""
     return pa.schema([arrow_field(column) for column in columns])
 
 
 def arrow_field(column: Column) -> pa.Field:
-    """Returns one column as an Arrow field, with its description and whether it is a blob in its metadata."""
+    """Returns one column as an Arrow field. The properties that Arrow does not have are in the field's metadata."""
     metadata: dict[bytes, bytes] = {}
     if column.description:
         metadata[DESCRIPTION] = column.description.encode()
@@ -114,18 +118,18 @@ def arrow_field(column: Column) -> pa.Field:
 
 
 def source_note(source: str | None) -> str:
-    """Returns the text of a source in a field's metadata: a JSON string, since the source may be empty; empty for
-    none."""
+    """Returns the text of a source for a field's metadata; empty for None. The text is a JSON string, because a source
+    may be empty."""
     return "" if source is None else json.dumps(source, ensure_ascii=False)
 
 
 def source_of(field: pa.Field) -> str | None:
-    """Returns the name that a column of the table has in files, where that is another one than its own."""
+    """Returns the name that a column has in files; None where it is the column's own name."""
     return _source(field.metadata or {})
 
 
 def computed_of(field: pa.Field) -> Computed | None:
-    """Returns how a column's values are computed; None for one that is not computed."""
+    """Returns the definition of a computed column's values; None for a column that is not computed."""
     return _computed(field.metadata or {})
 
 
@@ -144,7 +148,7 @@ def _source(metadata: Mapping[bytes, bytes]) -> str | None:
 
 
 def arrow_type(column_type: ColumnType) -> pa.DataType:
-    """Returns the Arrow type; of a blob, that of the values that are written."""
+    """Returns the Arrow type of a column type. For a blob, it is the type of the values that are written."""
     match column_type:
         case Scalar(name, ()):
             return _PLAIN[name]()
@@ -167,14 +171,15 @@ def arrow_type(column_type: ColumnType) -> pa.DataType:
 
 
 def columns_of(schema: pa.Schema) -> tuple[Column, ...]:
-    """Returns the columns of an Arrow schema, such as a dataset's; raises InvalidInput for a type that tables cannot
-    have, and for two columns of one name."""
+    """Returns the columns of an Arrow schema, such as a dataset's. Raises InvalidInput for a type that tables cannot
+    have, and for two columns with the same name."""
     _refuse_repeated(schema.names, "columns")
     return tuple(column_of(field) for field in schema)
 
 
 def column_of(field: pa.Field) -> Column:
-    """Returns one Arrow field as a column. Raises InvalidInput as `columns_of` does."""
+    """Returns one Arrow field as a column. Raises InvalidInput for a type that tables cannot have, and for two nested
+    fields with the same name."""
     return _column(field, field.name)
 
 
@@ -203,7 +208,7 @@ def _column(field: pa.Field, name: str) -> Column:
 
 
 def _type(arrow: pa.DataType, name: str) -> ColumnType:
-    if plain := _PLAIN_BY_ID.get(arrow.id):  # most columns, found by one look
+    if plain := _PLAIN_BY_ID.get(arrow.id):  # one look-up is enough for most columns
         return plain
     types = pa.types
     if isinstance(arrow, pa.BaseExtensionType):
@@ -255,7 +260,7 @@ def _scalar(arrow: pa.DataType, name: str) -> Scalar:
 _PLAIN_BY_ID: Mapping[int, Scalar] = {
     plain.id: Scalar(name)
     for name, plain in ((name, make()) for name, make in _PLAIN.items())
-    if not isinstance(plain, pa.BaseExtensionType)  # these share one id
+    if not isinstance(plain, pa.BaseExtensionType)  # extension types share one id
 }
 
 

@@ -1,8 +1,9 @@
-"""The names that columns and fields may have, how texts name them, and how SQL does.
+"""The names that columns and fields may have, and their form in texts and in SQL.
 
-Lance stores almost any text (tests/specs/test_column_names.py tries it). It refuses a dot at the top level, cannot
-change a field with a dot in its name, and does not find a column with a backtick in its name or without a name: those
-names are refused. So a path such as `address.Post Code` needs no quotes, and a name in backticks no escapes.
+Lance stores almost any name (tests/specs/test_column_names.py tries it). But it refuses a dot in the name of a column,
+cannot change a field with a dot in its name, and does not find a column whose name is empty or has a backtick. Specs
+refuse these names. Therefore a path such as `address.Post Code` needs no quotes, and a name in backticks needs no
+escapes.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from deployer.state.model.names import has_control_characters
 
 MAX_NAME = 255  #: characters
 RESERVED = "_row"  #: Lance's own columns: _rowid, _rowaddr, _row_last_updated_at_version, …
-#: For editors, which show one message for all faults; `name_fault` knows more characters than it does.
+#: the characters of names, for editors, which show one message for all faults; `name_fault` refuses more characters
 _CHARACTERS = "[^.`\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff]+"
 PATTERN = f"^{_CHARACTERS}$"
-PATH_PATTERN = rf"^{_CHARACTERS}(\.{_CHARACTERS})*$"  #: of a column, or of a field by its path: `column.field`
+PATH_PATTERN = rf"^{_CHARACTERS}(\.{_CHARACTERS})*$"  #: a column, or a field by its path: `column.field`
 HINT = "write a name without dots, backticks and control characters"
 _SHOWN = 40
 _PLAIN = re.compile(r"[A-Za-z0-9_]{1,128}")
@@ -34,17 +35,19 @@ _ITEM = re.compile(r'\s*(?:"((?:[^"]|"")*)"\s*|([^",][^,]*?|)\s*)(?=,|\Z)')
 
 @dataclass(frozen=True, slots=True)
 class NameFault:
-    """The reason why a text cannot be the name of a column. `what` names it: "the name `a.b` has a dot, which …"."""
+    """The reason why a text cannot be the name of a column. `what` contains the name: "the name `a.b` has a dot,
+    which …"."""
 
     rule: Rule
     what: str
     remedy: str
 
 
-@lru_cache(maxsize=4096)  # each name is asked for more than once, and the tables of a lake share many
+@lru_cache(maxsize=4096)  # each name is checked more than once, and the tables of a lake share many names
 def name_fault(name: str, *, nested: bool = False) -> NameFault | None:
-    """Returns why a column, or a field of a struct where `nested`, cannot have that name; None when it can."""
-    if _PLAIN.fullmatch(name) and (nested or not name.lower().startswith(RESERVED)):  # as most names are
+    """Returns the reason why a column cannot have the name; None where it can. `nested`: the name is for a field of a
+    struct."""
+    if _PLAIN.fullmatch(name) and (nested or not name.lower().startswith(RESERVED)):  # true for most names
         return None
     shown = f"`{visible(name if len(name) <= _SHOWN else name[:_SHOWN] + '…')}`"
     if not name:
@@ -70,25 +73,26 @@ def name_fault(name: str, *, nested: bool = False) -> NameFault | None:
 
 
 def path_fault(path: str) -> NameFault | None:
-    """Returns why a text cannot be the path of a column or of a field: `column`, `column.field`; None when it can."""
+    """Returns the reason why a text cannot be a path such as `column` or `column.field`; None where it can."""
     first, *rest = path.split(".")
     faults = (name_fault(first), *(name_fault(name, nested=True) for name in rest))
     return next((fault for fault in faults if fault and fault.rule is Rule.BAD_TEXT), None)
 
 
 def alike(name: str) -> str:
-    """Returns a text that is equal for names that look the same: they differ only in case or in Unicode's form."""
+    """Returns a text that is equal for names that look the same, which are names that differ only in case or in their
+    Unicode form."""
     if name.isascii():
         return name.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).lower())
 
 
 def legal_names(names: Sequence[str]) -> dict[str, str]:
-    """Returns a name that a column can have for each of the distinct names, in order: the name itself where it can be
-    one.
+    """Returns a valid column name for each of the distinct `names`, in their order. A valid name stays the same.
 
-    A dot becomes `_`, an empty name `row_name` if it is the first one (R and pandas write row names so), else
-    `column_2` by its place. Among names that look the same, all but the first get a number.
+    A dot becomes `_`. An empty name becomes `row_name` at the first place, where R and pandas write row names without a
+    header, and otherwise a name by its place, such as `column_2`. Among names that look the same, all except the first
+    get a number.
     """
     found = {name: name for name in names if name_fault(name) is None}
     taken: set[str] = set()
@@ -118,9 +122,9 @@ def _proposed(name: str, place: int) -> str:
 
 
 def quoted(path: str) -> str:
-    """Returns a column, or a field by its path, in backticks, as Lance's conditions and DataFusion's SQL take it.
+    """Returns the path of a column or field in backticks, for Lance's conditions and DataFusion's SQL.
 
-    Raises InvalidInput for what is not a path: nothing in it can end the quotes.
+    Raises InvalidInput for a text that is not a path, so no part of the result can end the quotes early.
     """
     if fault := path_fault(path):
         raise InvalidInput(fault.what, remedy=fault.remedy)
@@ -128,20 +132,20 @@ def quoted(path: str) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Returns names as one text that `split_names` reads: `id, "Amount, net"`."""
+    """Returns the names as one text, which `split_names` reads: `id, "Amount, net"`."""
     return ", ".join(map(shown, names))
 
 
 def shown(name: str) -> str:
-    """Returns a name or path in a line of text: in double quotes where it is not of words, so that it is seen where it
-    ends."""
+    """Returns a name or path for a line of text. It is in double quotes unless it consists of words, so that its end is
+    visible."""
     return name if _WORDS.fullmatch(name) else '"' + name.replace('"', '""') + '"'
 
 
 def split_names(text: str, where: str) -> tuple[str, ...]:
-    """Returns the names of a list such as `id, "Amount, net"`; `where` is the option that has it.
+    """Returns the names in a text such as `id, "Amount, net"`. `where` is the option with the text, for errors.
 
-    Raises InvalidInput for a name that is missing, and for quotes that do not close.
+    Raises InvalidInput for a missing name, and for quotes that do not close.
     """
     names: list[str] = []
     at = 0
@@ -159,8 +163,8 @@ MAX_SOURCE = 512  #: characters
 
 
 def is_source(name: str) -> bool:
-    """Returns whether a name of a field in files can be a source: headers may have line ends, tabs and characters that
-    are not shown, but no other control characters."""
+    """Returns whether the name of a field in files can be a column's source. It has at most MAX_SOURCE characters. Line
+    ends, tabs and invisible characters, which headers may have, are allowed; other control characters are not."""
     return len(name) <= MAX_SOURCE and not any(
         unicodedata.category(each) in ("Cc", "Cs") and each not in "\t\r\n" for each in name
     )

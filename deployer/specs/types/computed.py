@@ -1,8 +1,8 @@
-"""The definition of the values of a computed column: by SQL over columns of its table, or by a Python function of them.
+"""The definition of a computed column: SQL or a Python function that makes its values from columns of the same table.
 
-The definition is in the metadata of the column's field in Lance (`deployer:computed`, as JSON), so it travels with
-renames, restores and copies of the table. `identity` names a version of it, with which what filled a data file is
-compared.
+The definition is JSON in the metadata of the column's field in Lance, under `deployer:computed`. So renames, restores
+and copies of the table keep it. `identity` names a version of the definition. Each data file records the identity that
+computed its values, and a comparison shows whether the values are stale.
 """
 
 from __future__ import annotations
@@ -24,10 +24,12 @@ _SHOWN_HASH = 8
 
 @dataclass(frozen=True, slots=True)
 class ComputedBySql:
-    """Values of one SQL expression. `inputs` are the columns that it reads, as its planner finds them.
+    """A definition by one SQL expression. `inputs` are the columns that the expression reads, as its planner finds
+    them.
 
-    `on_load`: rows that are loaded or changed get their values at once. `kept_identity` is the identity where the text
-    does not give it: an input was renamed, which keeps the values, or converted, which does not.
+    `on_load`: rows that are loaded or changed get their values at once. `kept_identity` is the identity where it does
+    not follow from the expression, because an input was renamed (the values stay the same) or converted (the values
+    change).
     """
 
     sql: str
@@ -48,11 +50,11 @@ class ComputedBySql:
 
 @dataclass(frozen=True, slots=True)
 class ComputedByUdf:
-    """Values of a Python function, whose arguments are the columns `inputs` in order.
+    """A definition by a Python function, whose arguments are the columns `inputs`, in order.
 
     `udf` is `package.module:function` of the project, which only jobs import, or the name of a function that is
-    packaged below the root; `function` is then the hash of the package, else empty. `output` names one of the columns
-    that a function with several outputs makes. `on_load` and `kept_identity` are as in `ComputedBySql`.
+    packaged below the root. `function` is the hash of the package, and empty for a function of the project. `output`
+    names one of the outputs of a function that has several. `on_load` and `kept_identity` are as in `ComputedBySql`.
     """
 
     udf: str
@@ -83,19 +85,20 @@ def _digest(*parts: str) -> str:
 
 
 def version_of(identity: str) -> str:
-    """Returns the version that people see of an identity."""
+    """Returns the part of an identity that is shown to people as the version."""
     return identity.rpartition("-")[0]
 
 
 def converted(computed: Computed, what: str) -> Computed:
-    """Returns the definition after an input's values became others: `what` says how. Its identity is another one, of
-    the same version."""
+    """Returns the definition after the values of an input changed; `what` says how they changed. The result has the
+    same version and another identity."""
     identity = f"{computed.version}-{_digest(computed.identity, what)[:_HASH]}"
     return replace(computed, kept_identity=identity)
 
 
 def with_renamed_inputs(computed: Computed, renames: Mapping[str, str]) -> Computed:
-    """Returns the definition, with its identity, after columns got new names: `renames` has them by the old ones."""
+    """Returns the definition after columns were renamed; its identity stays the same. `renames` has the new names by
+    the old ones."""
     if not any(name in renames for name in computed.inputs):
         return computed
     inputs = tuple(renames.get(name, name) for name in computed.inputs)
@@ -106,7 +109,8 @@ def with_renamed_inputs(computed: Computed, renames: Mapping[str, str]) -> Compu
 
 
 def succeeding(before: Computed | None, after: Computed) -> Computed:
-    """Returns the definition that replaces another: with its identity where both compute the same values."""
+    """Returns the definition `after`, which replaces `before`. It gets the identity of `before` where both compute the
+    same values."""
     same: bool
     match before, after:
         case ComputedBySql(), ComputedBySql():
@@ -123,12 +127,13 @@ def _call(computed: ComputedByUdf) -> tuple[object, ...]:
 
 
 def is_stale(before: Computed | None, after: Computed | None) -> bool:
-    """Returns whether values that `before` made are not those of `after`."""
+    """Returns whether values that `before` computed may differ from the values of `after`. False where either is
+    None."""
     return before is not None and after is not None and before.identity != after.identity
 
 
 def readers_of(computed: Mapping[str, Computed], names: Iterable[str]) -> list[str]:
-    """Returns the computed columns that read one of the columns, themselves or by other computed columns."""
+    """Returns the computed columns that read one of the columns `names`, directly or through other computed columns."""
     found: list[str] = []
     reached = set(names)
     while more := [
@@ -140,7 +145,8 @@ def readers_of(computed: Mapping[str, Computed], names: Iterable[str]) -> list[s
 
 
 def definitions_after(computed: Mapping[str, Computed], changed: str, what: str) -> dict[str, Computed]:
-    """Returns the definitions that become others when values of the column `changed` do: those of all that read it."""
+    """Returns the new definitions, by column, of all computed columns that read the column `changed`, after its values
+    changed. `what` says how they changed."""
     return {name: converted(computed[name], what) for name in readers_of(computed, [changed])}
 
 
@@ -159,7 +165,7 @@ def describe_computed(computed: Computed | None) -> str:
 
 
 def computed_to_json(computed: Computed) -> dict[str, Any]:
-    """Returns the definition as JSON, for `computed_from_json`; without an identity that was kept."""
+    """Returns the definition as JSON, for `computed_from_json`. Omits `kept_identity`."""
     form: dict[str, Any]
     match computed:
         case ComputedBySql(sql=sql, inputs=inputs):
@@ -173,7 +179,7 @@ def computed_to_json(computed: Computed) -> dict[str, Any]:
 
 
 def computed_document(computed: Computed) -> dict[str, Any]:
-    """Returns the definition as a spec has it: without the inputs of SQL, which the text shows."""
+    """Returns the definition in the form of specs. Omits the inputs of SQL, because the expression has them."""
     form = computed_to_json(computed)
     if isinstance(computed, ComputedBySql):
         del form["inputs"]
@@ -181,7 +187,7 @@ def computed_document(computed: Computed) -> dict[str, Any]:
 
 
 def computed_note(computed: Computed | None) -> str:
-    """Returns the text of a definition in a field's metadata; empty for none."""
+    """Returns the text of a definition for a field's metadata; empty for None."""
     if computed is None:
         return ""
     form = computed_to_json(computed)
@@ -191,7 +197,7 @@ def computed_note(computed: Computed | None) -> str:
 
 
 def computed_from_note(text: bytes | str) -> Computed | None:
-    """Returns the definition of a field's metadata; None for a text that is not one, which deployer did not write."""
+    """Returns the definition from the text in a field's metadata; None for a text that deployer did not write."""
     try:
         form = json.loads(text)
     except ValueError:
@@ -200,7 +206,7 @@ def computed_from_note(text: bytes | str) -> Computed | None:
 
 
 def computed_from_json(form: Mapping[str, Any]) -> Computed | None:
-    """Returns the definition that `computed_to_json` gave; None where it is not one."""
+    """Returns the definition from the form that `computed_to_json` returns; None for an invalid form."""
     sql, udf, inputs = form.get("sql"), form.get("udf"), form.get("inputs", [])
     texts = {name: form.get(name, "") for name in ("function", "version", "output", "identity")}
     if not isinstance(inputs, (list, tuple)) or not all(isinstance(each, str) for each in (*inputs, *texts.values())):
@@ -215,9 +221,10 @@ def computed_from_json(form: Mapping[str, Any]) -> Computed | None:
 
 
 def computation_order(inputs: Mapping[str, Sequence[str]]) -> list[str]:
-    """Returns the computed columns, each after those that it reads, without those of a cycle and what reads them.
+    """Returns the computed columns in an order in which each follows the computed columns that it reads.
 
-    `inputs` are the columns that each computed column reads, by its name.
+    Omits columns of a cycle, and the columns that read them. `inputs` are the columns that each computed column reads,
+    by its name.
     """
     order: list[str] = []
     waiting = dict(inputs)

@@ -8,7 +8,7 @@ from typing import Literal
 
 from deployer.errors import Position
 
-BASE = "base"  #: the layer of a source that names none
+BASE = "base"  #: the layer of a source that does not name one
 TEXT_DEFAULTS: Mapping[str, object] = {"tokenizer": "simple", "store_position": False}
 VECTOR_DEFAULTS: Mapping[str, object] = {"metric": "cosine", "num_sub_vectors": 16, "target_partition_num_rows": 8192}
 
@@ -20,7 +20,7 @@ SERVICES: tuple[ServiceName, ...] = ("register", "maintain")
 
 @dataclass(frozen=True, slots=True)
 class RecordingSource:
-    """The place of a dataset's recordings: a folder or a prefix in S3, and the layer that they are of."""
+    """The place of a dataset's recordings: a folder or a prefix in S3, and the layer of these recordings."""
 
     prefix: str
     layer: str = BASE
@@ -28,8 +28,8 @@ class RecordingSource:
 
 @dataclass(frozen=True, slots=True)
 class SearchIndexSpec:
-    """A search index of a dataset. `column` is `/entity/path:Component`; `parameters` are those that differ from the
-    kind's defaults."""
+    """A search index of a dataset. `column` is `/entity/path:Component`. `parameters` has only values that differ from
+    the defaults of the kind."""
 
     column: str
     timeline: str
@@ -47,7 +47,8 @@ class SearchIndexSpec:
 
 @dataclass(frozen=True, slots=True)
 class BlueprintFile:
-    """The blueprint that viewers show a dataset with. `sha256` is the hash of a file on disk, empty for one in S3."""
+    """The blueprint with which viewers show a dataset. `sha256` is the hash of a file on disk, empty for a file in
+    S3."""
 
     file: str
     sha256: str = ""
@@ -55,8 +56,8 @@ class BlueprintFile:
 
 @dataclass(frozen=True, slots=True)
 class DatasetService:
-    """The scheduled work of an agent for a dataset: `register` registers new recordings, `maintain` keeps its tables
-    up."""
+    """The scheduled work of an agent for a dataset: `register` registers new recordings, `maintain` maintains the
+    dataset's tables."""
 
     name: ServiceName
     schedule: str  #: a cron expression of five fields
@@ -65,14 +66,14 @@ class DatasetService:
 
 @dataclass(frozen=True, slots=True)
 class DatasetSpec:
-    """A dataset of recordings. Its segments are data, and no part of what is declared."""
+    """A dataset of recordings. Its segments are data, so the declaration does not contain them."""
 
     name: str
-    recordings: tuple[RecordingSource, ...] = ()  #: what specs call `sources`
+    recordings: tuple[RecordingSource, ...] = ()  #: `sources` in specs
     register: Register = "auto"
     search_indexes: tuple[SearchIndexSpec, ...] = ()  #: by column
     default_blueprint: BlueprintFile | None = None
-    retention: str | None = None  #: how long replaced versions are kept, in canonical form; None: until removed by hand
+    retention: str | None = None  #: how long replaced versions are kept, canonical; None: until a person removes them
     services: tuple[DatasetService, ...] = ()  #: in the order of SERVICES
     description: str = ""
     deletion_protection: bool = True

@@ -1,4 +1,4 @@
-"""The types that Lance stores, as tried on pylance 14 in file versions 2.1 and 2.2
+"""The types that Lance stores, according to trials with pylance 14 in file versions 2.1 and 2.2
 (tests/specs/test_stored_types.py)."""
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OFFSET = re.compile(r"[+-](0[0-9]|1[0-4]):[0-5][0-9]")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The fault of a type, at any place of its declaration."""
+    """A fault of a type, without its place in the declaration."""
 
     rule: Rule
     what: str
@@ -44,7 +44,11 @@ class Finding:
 
 
 def type_findings(column: Column) -> Iterator[Finding]:
-    """Yields what Lance does not store in any file version, unknown time zones, and names of nested fields."""
+    """Yields the faults of a column's type, nested types included.
+
+    Faults are types that Lance does not store in any file version, unknown time zones, and invalid or repeated names of
+    nested fields.
+    """
     column_type = column.type
     if isinstance(column_type, Scalar):
         if column_type.name == "null" and not column.nullable:
@@ -59,7 +63,7 @@ def type_findings(column: Column) -> Iterator[Finding]:
 
 
 def newer_findings(column_type: ColumnType) -> Iterator[Finding]:
-    """Yields what needs file version 2.2: the first such part of a type."""
+    """Yields the first part of a type that needs file version 2.2; nothing where no part needs it."""
     for part in _parts(column_type):
         match part:
             case MapOf():
@@ -117,7 +121,7 @@ def _fixed_size_findings(item: Column) -> Iterator[Finding]:
         case Scalar("uuid"):
             remedy = "use fixed_size_binary[16] for the items, or list<uuid>"
         case Struct():
-            # It is written, and then no other column can be read beside it: Lance counts its items as rows.
+            # Lance writes such a column, but then reads no other column together with it: it counts its items as rows.
             what = "Lance does not read fixed-size lists of structs beside other columns"
             yield Finding(Rule.UNSUPPORTED_TYPE, what, f"use list<{format_type(item.type)}>")
             return
@@ -149,11 +153,11 @@ def _zone_findings(zone: str) -> Iterator[Finding]:
 
 @lru_cache(maxsize=1024)
 def is_time_zone(zone: str) -> bool:
-    """Returns whether the time zone database knows `zone`, or it is an offset such as +05:30."""
+    """Returns whether `zone` is in the time zone database or is an offset such as +05:30."""
     if _OFFSET.fullmatch(zone):
         return True
     try:
         ZoneInfo(zone)
-    except (KeyError, ValueError, OSError):  # not found; an odd path; a folder of zones such as Europe
+    except (KeyError, ValueError, OSError):  # unknown, not a valid path, or a folder of zones such as Europe
         return False
     return zone != "localtime"

@@ -1,4 +1,4 @@
-"""The names that types have in specs, and what to say to those who use another name."""
+"""The names of types in specs, and the type to suggest for each name of other systems."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ MAX_PRECISION: Mapping[str, int] = {"decimal128": 38, "decimal256": 76}
 CONTAINERS = ("list", "large_list", "fixed_size_list", "vector", "struct", "map", "dictionary")
 NAMES = (*PLAIN, "blob", "fixed_size_binary", *MAX_PRECISION, *UNITS_OF, *CONTAINERS)
 MAX_SIZE = 2**31 - 1  # Arrow counts the items of fixed-size values in 32 bits
-MAX_BINARY_SIZE = 2**28 - 1  # Arrow counts their bits in 31
+MAX_BINARY_SIZE = 2**28 - 1  # Arrow counts the bits of a fixed-size binary value in 31 bits
 MAX_DEPTH = 32
 
-# What people write who come from SQL, Spark, pandas or another part of Arrow, and the type to use instead.
+# names of types in SQL, Spark, pandas and other parts of Arrow, with the type to use instead
 INSTEAD: Mapping[str, str] = {
     "array": "list<…>",
     "bigint": "int64",

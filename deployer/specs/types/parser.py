@@ -2,7 +2,7 @@
 
 type    = name | name "[" args "]" | name "(" args ")" | name "<" children ">"
 child   = type [ "not null" ]
-field   = name ":" child                       names that are not identifiers are quoted as in JSON
+field   = name ":" child                       a name that is not an identifier is in double quotes, as in JSON
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class BadType:
 
 
 def parse_type(text: str) -> ColumnType:
-    """Returns the type that `text` names; raises InvalidInput that says what is wrong with it."""
+    """Returns the type that `text` names. Raises InvalidInput for an invalid type; the error names the fault."""
     read = read_type(text)
     if isinstance(read, BadType):
         raise InvalidInput(read.what, where=f"type `{text}`", remedy=read.remedy)
@@ -63,7 +63,7 @@ _SIMPLE: Mapping[str, ColumnType] = {**{name: Scalar(name) for name in PLAIN}, "
 
 @lru_cache(maxsize=4096)
 def read_type(text: str) -> ColumnType | BadType:
-    """Returns the type that `text` names, or why it names none."""
+    """Returns the type that `text` names, or the reason why the text is not a valid type."""
     if simple := _SIMPLE.get(text):
         return simple
     try:
@@ -95,7 +95,7 @@ _UNIT_ARGS = re.compile(r"\s*\[([^\[\]<>]*)\]")
 
 
 class _Parser:
-    """Recursive descent; `position` is behind the last token that was taken."""
+    """A recursive-descent parser of one type. `position` is the index after the last token that was taken."""
 
     def __init__(self, text: str) -> None:
         self.text, self.position, self.depth = text, 0, 0

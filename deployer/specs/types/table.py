@@ -1,4 +1,5 @@
-"""The types that tables can have, one row each, as tried on pylance 14: for docs/spec.md and for the trial itself."""
+"""The types that tables can have, one row for each type, according to trials with pylance 14. The docs of specs and the
+trials use the rows."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ BOTH, NEWER_ONLY = ("2.1", "2.2"), ("2.2",)
 
 @dataclass(frozen=True, slots=True)
 class TypeRow:
-    """A type as an example that parses, and the file versions in which Lance keeps it as declared."""
+    """A type, given by a valid example, and the file versions in which Lance stores it as declared."""
 
     text: str
     holds: str

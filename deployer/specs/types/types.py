@@ -1,7 +1,7 @@
-"""Column types as values: a small closed union that needs no Arrow to compare, print or hash.
+"""Column types as values of a small closed union, which can be compared, printed and hashed without Arrow.
 
-Their text form is `format_type`; `deployer.specs.types.parser` reads it, `deployer.specs.types.arrow` turns them into
-Arrow.
+`format_type` returns the text of a type, and `deployer.specs.types.parser` reads it. `deployer.specs.types.arrow`
+converts types to Arrow.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
-    """A list of any length; `large` has 64-bit offsets."""
+    """A list of any length. `large`: its offsets have 64 bits."""
 
     item: Column
     large: bool = False
@@ -33,7 +33,7 @@ class ListOf:
 
 @dataclass(frozen=True, slots=True)
 class FixedSizeList:
-    """Vectors: every value has exactly `size` items."""
+    """A list, such as a vector, whose values all have exactly `size` items."""
 
     item: Column
     size: int
@@ -41,14 +41,14 @@ class FixedSizeList:
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """Named fields, each a column of its own with nullability and description."""
+    """A struct of named fields. Each field is a column with its own nullability and description."""
 
     fields: tuple[Column, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class MapOf:
-    """Keys (never null) to values."""
+    """A map from keys, which are never null, to values."""
 
     key: Column
     value: Column
@@ -56,7 +56,7 @@ class MapOf:
 
 @dataclass(frozen=True, slots=True)
 class Dictionary:
-    """Values stored once and referred to by an integer index."""
+    """A dictionary: each distinct value is stored once, and rows refer to it by an integer index."""
 
     index: Scalar
     value: Scalar
@@ -72,7 +72,7 @@ ColumnType = Scalar | ListOf | FixedSizeList | Struct | MapOf | Dictionary | Blo
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A named column, or a field of a nested type. `at` is where it was declared and takes no part in equality."""
+    """A named column, or a field of a nested type. `at` is the place of its declaration, which comparisons ignore."""
 
     name: str
     type: ColumnType
@@ -80,18 +80,18 @@ class Column:
     description: str = ""
     renamed_from: str | None = None
     at: Position | None = field(default=None, compare=False, repr=False)
-    default: str = ""  #: SQL for the values of rows that come without the column; top-level columns only
-    using: str | None = None  #: SQL that makes the values of a narrower or other type; takes no part in planning else
+    default: str = ""  #: SQL for the values of rows that are written without the column; top-level columns only
+    using: str | None = None  #: SQL that converts the values to a narrower or other type; plans use it for nothing else
     source: str | None = None  #: the name that the column has in files, which may be empty; top-level columns only
-    computed: Computed | None = None  #: how its values are made of other columns; top-level columns only
-    sensitive: bool = False  #: pages and reports do not show its values; not of items, keys and values
+    computed: Computed | None = None  #: how its values are computed from other columns; top-level columns only
+    sensitive: bool = False  #: pages and reports do not show its values; items, keys and values are never sensitive
 
 
 _BARE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def format_type(column_type: ColumnType) -> str:
-    """Returns the one canonical text of a type; `parse_type` reads it back. Descriptions are not part of it."""
+    """Returns the canonical text of a type, which `parse_type` reads. The text has no descriptions."""
     match column_type:
         case Scalar(name, ()):
             return name
@@ -125,7 +125,7 @@ def _format_name(name: str) -> str:
 def children(column_type: ColumnType) -> tuple[Column, ...]:
     """Returns the fields, items, keys and values directly inside a type."""
     match column_type:
-        case Scalar() | Dictionary() | Blob():  # first, as most are
+        case Scalar() | Dictionary() | Blob():  # first, because most types are one of these
             return ()
         case ListOf(item) | FixedSizeList(item):
             return (item,)
@@ -138,5 +138,5 @@ def children(column_type: ColumnType) -> tuple[Column, ...]:
 
 
 def holds_blob(column_type: ColumnType) -> bool:
-    """Returns whether the type is a blob, or holds some in a nested field."""
+    """Returns whether the type is a blob or contains one in a nested field."""
     return isinstance(column_type, Blob) or any(holds_blob(each.type) for each in children(column_type))

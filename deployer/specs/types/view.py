@@ -1,6 +1,6 @@
-"""The definition of the rows of a materialized view: a query over other tables, which a refresh brings up to date.
+"""The definition of a materialized view: a query over other tables, whose rows a refresh brings up to date.
 
-The state keeps the definition in what is declared of the view's table, in the form that `deployer.views` reads.
+The state keeps the definition in the declaration of the view's table, in the form that `deployer.views` reads.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from deployer.platform.text.units import STALENESS_DURATION, parse_duration
 from deployer.platform.text.visible import shortened
 
 JSON = Any
-HIDDEN = "__"  #: with which the names of columns begin that a view keeps for its refreshes
+HIDDEN = "__"  #: the beginning of the names of the columns that a view keeps for its refreshes
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000))
-FUNCTION_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")  #: in a query
+FUNCTION_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")  #: the name of a function
 _SOURCE = re.compile(r"[0-9a-f]{16,128}")
 
 
 @dataclass(frozen=True, slots=True)
 class ViewFunction:
     """A function that a view's query calls. `source` is the hash of its package below the root. `returns` is the text
-    of the type of its values, empty where no one declares it."""
+    of the type of its values, empty where the type is not declared."""
 
     source: str
     returns: str = field(default="", compare=False)
@@ -34,10 +34,10 @@ class ViewFunction:
 
 @dataclass(frozen=True, slots=True)
 class ViewSpec:
-    """The query of a view, its functions by their names in it, and how late the view may be, in milliseconds.
+    """The query of a view, its functions by their names in the query, and the largest staleness, in milliseconds.
 
-    `reads` are the columns that the query reads, by the full names of its tables, and `lineage` the tables' columns of
-    which each of its columns is made; both are known of declared views only.
+    `reads` has the columns that the query reads, by the full names of its tables. `lineage` has, for each column of the
+    view, the columns of tables from which it is made. Both are known only for declared views.
     """
 
     query: str
@@ -55,14 +55,15 @@ class ViewSpec:
             return ()
 
     def makes_the_rows_of(self, other: ViewSpec) -> bool:
-        """Returns whether both give the same rows: the queries differ only in how they are written."""
+        """Returns whether both views have the same rows: their functions are equal, and their queries differ at most in
+        how they are written."""
         if dict(self.functions) != dict(other.functions):
             return False
         return self.query == other.query or canonical_select(self.query) == canonical_select(other.query)
 
 
 def staleness_text(milliseconds: int) -> str:
-    """Returns the time as specs write it: `1h`, `90s`, `1500ms`."""
+    """Returns a time in the form of specs: `1h`, `90s`, `1500ms`."""
     for unit, size in _UNITS:
         if milliseconds and not milliseconds % size:
             return f"{milliseconds // size}{unit}"
@@ -70,12 +71,12 @@ def staleness_text(milliseconds: int) -> str:
 
 
 def staleness_of(text: str) -> int:
-    """Returns the milliseconds of a time. Raises InvalidInput for a text that is not one."""
+    """Returns a time in milliseconds. Raises InvalidInput for a text that is not a time."""
     return parse_duration(text, STALENESS_DURATION) // timedelta(milliseconds=1)
 
 
 def view_to_stored(view: ViewSpec) -> dict[str, JSON]:
-    """Returns the definition as the state stores it."""
+    """Returns the definition in the form of the state."""
     functions = {name: each.source for name, each in sorted(view.functions.items())}
     form: dict[str, JSON] = {"query": view.query, "functions": functions, "max_staleness": view.max_staleness}
     if returns := {name: each.returns for name, each in sorted(view.functions.items()) if each.returns}:
@@ -84,7 +85,8 @@ def view_to_stored(view: ViewSpec) -> dict[str, JSON]:
 
 
 def view_from_stored(form: JSON) -> ViewSpec | None:
-    """Returns the definition that the state has; None for None. Raises InvalidInput for what is not one."""
+    """Returns the definition from the form that `view_to_stored` returns; None for None. Raises InvalidInput for an
+    invalid form."""
     if form is None:
         return None
     match form:
@@ -100,7 +102,7 @@ def view_from_stored(form: JSON) -> ViewSpec | None:
 
 
 def view_to_json(view: ViewSpec) -> dict[str, JSON]:
-    """Returns the definition as an input of Pulumi; what is empty is left out."""
+    """Returns the definition as an input of Pulumi. Omits empty values."""
     functions = {
         name: {"source": each.source} | ({"returns": each.returns} if each.returns else {})
         for name, each in sorted(view.functions.items())
@@ -114,7 +116,8 @@ def view_to_json(view: ViewSpec) -> dict[str, JSON]:
 
 
 def view_from_json(form: Mapping[str, JSON]) -> ViewSpec | None:
-    """Returns the inverse of `view_to_json`; None for an empty form. Raises InvalidInput for what is not one."""
+    """Returns the definition from the form that `view_to_json` returns; None for an empty form. Raises InvalidInput for
+    an invalid form."""
     if not form:
         return None
     query, functions, most = form.get("query"), form.get("functions", {}), form.get("max_staleness")
@@ -134,7 +137,7 @@ def _function(name: object, form: JSON) -> ViewFunction:
 
 
 def view_document(view: ViewSpec) -> dict[str, JSON]:
-    """Returns the properties of a view's document that define its rows, as people write them."""
+    """Returns the properties of a View document that define its rows, in the form of specs."""
     form: dict[str, JSON] = {"query": view.query}
     if view.functions:
         form["functions"] = {name: _function_document(each) for name, each in sorted(view.functions.items())}

@@ -1,4 +1,4 @@
-"""Documents checked against the schema; each error says what is wrong, where, and what is meant.
+"""Checks documents against the schema. Each error states what is wrong, where, and what the author likely meant.
 
 The rest of `deployer.specs` and every layer above `deployer.specs` may import it.
 """

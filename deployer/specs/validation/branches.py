@@ -1,8 +1,8 @@
-"""A JSON Schema whose alternatives are chosen by conditions, so that every error is of the one that was meant.
+"""Replaces the alternatives of a JSON Schema by conditions, so that errors come only from the intended alternative.
 
 For `anyOf` and `oneOf`, validators report the errors of every alternative, and jsonschema-rs copies the value into each
-error: a type of 20 levels with 100,000 wrong fields takes 10 GB. Here the type of a value, its required properties or
-its constant choose the one alternative whose errors count.
+error: a type of 20 levels with 100,000 wrong fields takes 10 GB. With conditions, the type of a value, its required
+properties or its constant select one alternative, and only its errors are reported.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from deployer.specs.schema.document import json_schema
 
 Schema = Mapping[str, Any]
 
-#: Own keywords beside the conditions, which validators leave alone: the alternatives, the format of those that are
-#: text, and the property by whose constant they are chosen.
+#: Keywords of deployer beside the conditions, which validators ignore: the alternatives, the format of the alternatives
+#: that are text, and the property whose constant selects an alternative.
 ALTERNATIVES, TEXT_FORMAT, CHOSEN_BY = "x-alternatives", "x-text-format", "x-chosen-by"
 _MAPS = ("properties", "patternProperties", "$defs")
 
 
 def branched(schema: Any) -> Any:
-    """Returns a copy of a schema, or of a part of one, with conditions in the place of `anyOf` and `oneOf`."""
+    """Returns a copy of a schema, or of a part of one, with conditions instead of `anyOf` and `oneOf`."""
     if not isinstance(schema, dict):
         return schema
     if "anyOf" in schema:
@@ -36,13 +36,14 @@ def branched(schema: Any) -> Any:
 
 
 def resolved_schema(schema: Schema) -> Schema:
-    """Returns the schema behind a `$ref`; keywords beside it describe."""
+    """Returns the definition that the schema's `$ref` names, else the schema itself. Keywords beside a `$ref` only
+    describe, so they are ignored."""
     reference = schema.get("$ref")
     return json_schema()["$defs"][reference.rpartition("/")[2]] if reference else schema
 
 
 def types_of(schema: Schema) -> Sequence[str]:
-    """Returns the JSON types that a schema takes."""
+    """Returns the JSON types that a schema accepts."""
     found = schema.get("type", ())
     return (found,) if isinstance(found, str) else tuple(found)
 
@@ -65,7 +66,8 @@ def _conditions(branches: Sequence[Schema], types: Sequence[str]) -> Iterator[Sc
 
 
 def _by_required(branches: Sequence[Schema]) -> Schema:
-    """Returns the first of the alternatives whose required properties are all there, else the last one."""
+    """Returns conditions that select the first alternative whose required properties all exist, else the last
+    alternative."""
     first, *others = branches
     if not others:
         return branched(first)  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Checks plain values against parts of the JSON Schema with jsonschema-rs: whether they fit, and every error if not."""
+"""Checks plain values against parts of the JSON Schema with jsonschema-rs, and returns every error."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from deployer.specs.validation.formats import FORMATS, has_format
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError, Validator
 
-#: An error takes 2 to 20 KB of memory. A value with more values inside than this is reduced to parts with errors first.
+#: An error takes 2 to 20 KB of memory. Larger documents, by the number of their values, are first reduced to the parts
+#: that have errors.
 MOST_VALUES = 50_000
-TOO_LARGE = "too-large"  #: the keyword of a Fault of a part whose errors are not looked for
+TOO_LARGE = "too-large"  #: the keyword of a Fault for a part that was not checked for errors
 
 
 class NameOf(NamedTuple):
-    """The end of a path that leads to the name of a property."""
+    """The last part of a path that leads to the name of a property, not to its value."""
 
     key: str
 
@@ -28,7 +29,7 @@ Path = tuple[str | int | NameOf, ...]
 
 
 class Fault(NamedTuple):
-    """An error: the path from the root to the value, the keyword that it breaks, and the schema with the keyword."""
+    """An error: the path from the root to the value, the violated keyword, and the schema with the keyword."""
 
     path: Path
     keyword: str
@@ -36,14 +37,14 @@ class Fault(NamedTuple):
 
 
 class Shape:
-    """A schema, compiled when it is first needed. Its references lead to definitions of the specs' JSON Schema."""
+    """A schema that is compiled at its first use. Its references name definitions of the specs' JSON Schema."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema: Schema = {**branched(schema), "$defs": _definitions()}
 
     @cached_property
     def _validator(self) -> Validator:
-        from jsonschema_rs import Draft202012Validator, RegexOptions  # takes 10 ms, and most commands do not need it
+        from jsonschema_rs import Draft202012Validator, RegexOptions  # takes 10 ms; most commands skip it
 
         return Draft202012Validator(
             dict(self.schema),
@@ -55,14 +56,14 @@ class Shape:
         )
 
     def is_valid(self, value: Any) -> bool:
-        """Returns whether the schema takes a value as JSON has it."""
+        """Returns whether the schema accepts a plain JSON value."""
         try:
             return self._validator.is_valid(value)
         except UnicodeEncodeError:
             return self._validator.is_valid(_encodable(value))
 
     def faults(self, value: Any) -> list[Fault]:
-        """Returns every error of a value, and none where it is valid."""
+        """Returns every error of a value; empty for a valid value."""
         if self.is_valid(value):
             return []
         value = _encodable(value)
@@ -85,8 +86,10 @@ class Shape:
         return Fault(path, str(kind.name), schema)
 
     def _faults_of_large(self, value: dict[str, Any]) -> Iterator[Fault]:
-        """Yields the errors of a large object, without the parts that are valid; `required` may be of properties left
-        out."""
+        """Yields the errors of a large object, which is checked without its valid parts.
+
+        An error of `required` may therefore name a property that is valid and was left out.
+        """
         budget = MOST_VALUES
         reduced: dict[str, Any] = {}
         places: dict[str, list[int]] = {}
@@ -105,7 +108,7 @@ class Shape:
                         break
                 reduced[name] = [child[index] for index in places[name]]
             elif part is None:
-                reduced[name] = None  # only its name can be wrong
+                reduced[name] = None  # only the name can be wrong
             elif (budget := budget - _count(child)) < 0:
                 yield Fault((name,), TOO_LARGE, {})
                 del reduced[name]
@@ -144,14 +147,14 @@ def _definitions() -> Schema:
 
 
 def _count(value: Any) -> int:
-    """Returns how many values there are in a value, itself included."""
+    """Returns the number of values in a value; the value itself and each key count too."""
     if isinstance(value, dict):
         return 1 + len(value) + sum(map(_count, value.values()))
     return 1 + sum(map(_count, value)) if isinstance(value, list) else 1
 
 
 def _encodable(value: Any) -> Any:
-    """Returns the value with `?` for halves of surrogate pairs, which JSON may hold and Rust's texts may not."""
+    """Returns the value with `?` instead of halves of surrogate pairs, which JSON allows and Rust's strings do not."""
     if isinstance(value, dict):
         return {_encodable(key): _encodable(child) for key, child in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Messages about the fields of a mapping: unknown ones, missing ones, and values that a comma took apart."""
+"""Messages about the fields of a mapping: unknown fields, missing fields, and values that YAML split at a comma."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from deployer.specs.yaml.suggestions import fields_remedy
 def field_problems(
     node: Node, schema: Schema, path: Sequence[object], label: str, owner: str
 ) -> tuple[list[Problem], set[str]]:
-    """Returns the problems of a mapping's fields, and the fields that they are of or that are likely meant by them.
+    """Returns the problems of a mapping's fields, and the fields that have problems or that unknown ones likely mean.
 
-    `path` leads to the mapping from the document's root; `owner` is what has the fields.
+    `path` leads from the document's root to the mapping. `label` names the mapping in messages, and `owner` names the
+    resource or part with the fields.
     """
     present = node.value
     assert isinstance(present, dict)  # noqa: S101 -- the schema says so
@@ -46,14 +47,14 @@ def field_problems(
 
 
 class Torn(NamedTuple):
-    """A text with a comma that the flow style took apart, as in `{type: decimal128(10, 2)}`."""
+    """A text that YAML's flow style split at its comma, as in `{type: decimal128(10, 2)}`."""
 
-    key: str  # what its second half became
+    key: str  # the field that YAML made of the second half
     problem: Problem
 
 
 def torn_fields(properties: Mapping[str, Node]) -> Mapping[str, Torn]:
-    """Returns the torn values by their fields."""
+    """Returns the split values by their fields."""
     torn: dict[str, Torn] = {}
     previous: tuple[str, Node] | None = None
     for key, child in properties.items():
@@ -67,7 +68,8 @@ def torn_fields(properties: Mapping[str, Node]) -> Mapping[str, Torn]:
 
 
 def _deeper_fields(schema: Schema) -> Mapping[str, Sequence[str]]:
-    """Fields of the mappings that are properties of an object, by name, with the properties that have them."""
+    """Returns the fields of the mappings that are properties of an object. The result has, for each field's name, the
+    properties that have such a field."""
     found: dict[str, list[str]] = {}
     for name, child in schema.get("properties", {}).items():
         branches = [resolved_schema(each) for each in child.get(ALTERNATIVES, [child])]

@@ -1,4 +1,4 @@
-"""The formats of texts in our JSON Schemas: whether a text has one, and what to say of a text that does not."""
+"""The formats of texts in the JSON Schemas: for each format, a check that returns the fault of a text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from deployer.specs.values.target_server import server_of
 
 
 class FormatFault(NamedTuple):
-    """The fault of a text, which `what` calls by its label, and what to do."""
+    """The fault of a text, and what to do. `what` names the text by its label."""
 
     what: str
     remedy: str
@@ -29,7 +29,7 @@ def _column_type(text: object, label: str) -> FormatFault | None:
 
 
 def _column_name(fault_of: Callable[[str], NameFault | None], text: object, label: str) -> FormatFault | None:
-    fault = fault_of(str(text))  # `_row` is a later check
+    fault = fault_of(str(text))  # a later check refuses `_row`
     return FormatFault(f"{label}: {fault.what}", fault.remedy, fault.rule) if fault else None
 
 
@@ -58,7 +58,7 @@ def _regex(text: object, label: str) -> FormatFault | None:
     return None
 
 
-#: By the name of the format: the fault of a text (of `bytes`, also of a number), None for one that has the format.
+#: the check of each format, by name; it returns the fault of a text, or None; the check of `bytes` also takes numbers
 FORMATS: Mapping[str, Callable[[object, str], FormatFault | None]] = {
     "bytes": _size,
     "column-name": partial(_column_name, partial(name_fault, nested=True)),

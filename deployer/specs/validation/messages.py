@@ -1,4 +1,4 @@
-"""Errors of the JSON Schema to problems: where the value is, what is wrong, and what was likely meant."""
+"""Turns errors of the JSON Schema into problems: where the value is, what is wrong, and what was likely meant."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from deployer.specs.validation.formats import FORMATS, FormatFault
 from deployer.specs.yaml.nodes import Node
 from deployer.specs.yaml.suggestions import node_text, one_of, wanted_remedy
 
-_USER_INFO, _QUERY = re.compile(r"//[^/\s]*@"), re.compile(r"(://[^?#\s]*[?#])\S+")  # of a URL: secrets may be there
+_USER_INFO, _QUERY = re.compile(r"//[^/\s]*@"), re.compile(r"(://[^?#\s]*[?#])\S+")  # of URLs; both may be secrets
 
 _OF_FIELDS = frozenset(("additionalProperties", "required", "minProperties", "maxProperties"))
-#: The first of the keywords that a value breaks is reported.
+#: keywords in the order of their importance: of the keywords that a value violates, only the first is reported
 _OF_VALUES = ("type", "const", "enum", "minItems", "minLength", "maxLength", "minimum", "maximum", "pattern", "format")
 KEYWORDS = frozenset((*_OF_FIELDS, *_OF_VALUES, "propertyNames"))  #: the keywords whose errors are explained here
-_SAY_MORE = ("bytes", "column-name", "column-path")  #: formats that explain what the pattern beside them refuses
+_SAY_MORE = ("bytes", "column-name", "column-path")  #: formats whose faults explain more than their pattern's error
 _WANTED = {
     "array": "a list",
     "boolean": "true or false",
@@ -33,10 +33,10 @@ _WANTED = {
 
 
 def shape_problems(shape: Shape, root: Node, label: str, owner: str = "") -> tuple[list[Problem], frozenset[str]]:
-    """Returns every problem of a value, and the properties of it that cannot be used as they are: those with problems,
-    missing ones, and those that a misspelt one means.
+    """Returns every problem of a value, and its properties that cannot be used unchanged.
 
-    `label` is what the value is called; `owner` what has its properties, else the title of the schema.
+    These are properties with problems, missing properties, and properties that a misspelt one means. `label` names the
+    value in messages. `owner` names it as the owner of its properties; the default is the title of the schema.
     """
     problems: list[Problem] = []
     invalid: set[str] = set()
@@ -150,7 +150,7 @@ def _value_problem(node: Node, faults: Sequence[Fault], label: str) -> Problem:
 
 
 def _format_fault(value: object, name: str, keyword: str, label: str) -> FormatFault | None:
-    """Returns what the format says of a value of its type, where it says more than the keyword."""
+    """Returns the fault that the format finds, where it explains more than the violated keyword; None otherwise."""
     of_number = name == "bytes" and isinstance(value, int | float) and not isinstance(value, bool)
     if (keyword == "format" or name in _SAY_MORE) and (of_number or isinstance(value, str)):
         return FORMATS[name](value, label)
@@ -158,7 +158,8 @@ def _format_fault(value: object, name: str, keyword: str, label: str) -> FormatF
 
 
 def _choice_problem(node: Node, schema: Schema, path: Path, label: str) -> Problem:
-    """Returns the problem of a mapping whose kind a property chooses, or of that property."""
+    """Returns the problem of a mapping for which a property selects the alternative, or the problem of this
+    property."""
     key = schema[CHOSEN_BY]
     if "enum" in schema:
         what = f"unknown {key} {node_text(node)} of {_label(path[:-1], label)}"

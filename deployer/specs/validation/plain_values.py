@@ -1,7 +1,8 @@
-"""Members of a JSON object by their types: what a document that others may have written is read with.
+"""Reads members of a JSON object with a check of their types, for documents that other programs may have written.
 
-Each function gives the member called `name` of `form`, and raises InvalidInput, naming it, for a value of another type.
-Without a `default` the member is required. Whole numbers may come as doubles, as a protobuf Struct has them.
+Each function returns the member `name` of `form`. It raises InvalidInput, which names the member, for a value of
+another type. Without a `default` the member is required. Whole numbers may be doubles, because a protobuf Struct stores
+all numbers as doubles.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _REQUIRED: Any = object()
-_SHAPES: dict[str, Shape] = {}  # by the label of the part, made when first needed
+_SHAPES: dict[str, Shape] = {}  # by the label of the part; created at the first use
 
 
 def text(form: Mapping[str, Any], name: str, default: str = _REQUIRED) -> str:
@@ -47,7 +48,7 @@ def optional_whole(form: Mapping[str, Any], name: str) -> int | None:
 
 
 def texts(form: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """Returns an empty tuple where the member does not exist."""
+    """Returns a list of texts as a tuple; empty where the member does not exist."""
     return tuple(
         _member(form, name, (), lambda value: _is_list(value, lambda item: isinstance(item, str)), "a list of texts")
     )
@@ -73,7 +74,7 @@ def lists(form: Mapping[str, Any], name: str) -> Sequence[Sequence[Any]]:
 
 
 def text_map(form: Mapping[str, Any], name: str) -> dict[str, str]:
-    """Returns an empty one where the member does not exist."""
+    """Returns a mapping of names to texts; empty where the member does not exist."""
     found = mapping(form, name, {})
     return {key: text(found, key) for key in found}
 
@@ -83,10 +84,13 @@ def is_object(value: object) -> bool:
 
 
 def refuse_unfit(label: str, schema: Callable[[], Mapping[str, Any]], value: object) -> None:
-    """Raises InvalidInput for a value that a part of the JSON Schema does not take. `label` names the part; behind its
-    last point is what the value is called."""
+    """Raises InvalidInput for a value that a part of the JSON Schema does not accept.
+
+    `label` names the part, and errors name the value by the text after the label's last dot. `schema` returns the part;
+    it is called only for a label without a compiled shape.
+    """
     if label not in _SHAPES:
-        from deployer.specs.validation.faults import Shape  # most documents have nothing that it is needed for
+        from deployer.specs.validation.faults import Shape  # most documents do not need it
 
         _SHAPES[label] = Shape(schema())
     shape = _SHAPES[label]
@@ -112,7 +116,7 @@ def _as_json(value: Any) -> Any:
 
 
 def as_node(value: Any) -> Node:
-    """Returns a value as specs have it, without a place."""
+    """Returns a plain value as a node of a spec, with line 1 and column 1 of a file without a name as its place."""
     match value:
         case Mapping():
             return Node({key: as_node(item) for key, item in value.items()}, "", 1, 1)

@@ -1,4 +1,5 @@
-"""Checks the shape of documents against the JSON Schema that `deployer schema` prints, all problems at once."""
+"""Checks the shape of documents against the JSON Schema that `deployer schema` prints, and reports all problems at
+once."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ from deployer.specs.yaml.suggestions import node_text, one_of
 
 
 def check_shape(document: Node, problems: list[Problem]) -> tuple[str, frozenset[str]] | None:
-    """Adds the document's problems to `problems`. Its kind and the properties that cannot be used as they are, which
-    include those that are missing or likely misspelt; None when not even the kind is known."""
+    """Adds the document's problems to `problems`. Returns its kind and its properties that cannot be used unchanged,
+    which include missing and likely misspelt ones; None where the kind is unknown."""
     if not isinstance(document.value, dict):
         what = f"a document is {node_text(document)} and should be a mapping"
         remedy = f"start it with `kind:` and one of {', '.join(KINDS)}"
@@ -53,8 +54,11 @@ def _kind(document: Node, properties: Mapping[str, Node], problems: list[Problem
 
 
 def sound_part(kind: str, name: str, node: Node) -> Node:
-    """Returns a property of a document of that kind without what has problems: items of lists, and fields of mappings,
-    whose lists lose only the items that have problems. Every problem of the others can be found then."""
+    """Returns the property `name` of a document of the kind without its invalid parts, so that later checks find the
+    problems of the valid ones.
+
+    A list loses its invalid items. A mapping loses its invalid fields, but a list in it loses only its invalid items.
+    """
     return _valid((kind, name), node)
 
 
@@ -82,7 +86,8 @@ def _shape(path: tuple[str, ...]) -> Shape:
 
 
 def _schema(path: tuple[str, ...]) -> Schema:
-    """Returns the schema of a part of a document: the kind, and names of properties below each other or `items`."""
+    """Returns the schema of a part of a document. `path` is the kind, followed by names of nested properties or
+    `items`."""
     kind, *names = path
     schema = resolved_schema({"$ref": f"#/$defs/{kind}"})
     for name in names:

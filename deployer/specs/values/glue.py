@@ -1,4 +1,4 @@
-"""Names in AWS Glue's catalog: of METASYNC's databases there."""
+"""Names of the databases of METASYNC in AWS Glue's catalog."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from deployer.specs.model import Lake, TableSpec
 
 
 def glue_database(instance: str, database: str, target: Mapping[str, Any]) -> str:
-    """Returns the Glue database that a target of METASYNC publishes tables of a database to: the one it names, else
-    `INSTANCE_DATABASE`."""
+    """Returns the Glue database to which a target of METASYNC publishes the tables of a database.
+
+    It is the database that the target names, else `INSTANCE_DATABASE` in lower case, with `_` for other characters.
+    """
     return str(target.get("database") or re.sub(r"[^a-z0-9_]", "_", f"{instance}_{database}".lower())[:255])
 
 
 def glue_targets(table: TableSpec) -> Iterator[Mapping[str, Any]]:
-    """Yields the targets of the table's METASYNC that are Glue."""
+    """Yields the targets of the table's METASYNC service that have the type `glue`."""
     for service in table.services:
         targets: Any = service.options.get("targets", ()) if not service.unsafe_raw else ()
         if service.kind == "METASYNC":
@@ -24,8 +26,8 @@ def glue_targets(table: TableSpec) -> Iterator[Mapping[str, Any]]:
 
 
 def own_glue_databases(lake: Lake) -> dict[str, str | None]:
-    """Returns the databases that targets do not name, in the account's own catalog, with their regions: a stack makes
-    them."""
+    """Returns the Glue databases that the stack itself creates, with their regions. These are the databases in the
+    account's own catalog whose names no target declares."""
     return {
         glue_database(lake.instance.name, table.database, target): target.get("region")
         for table in sorted(lake.tables, key=lambda each: each.full_name)

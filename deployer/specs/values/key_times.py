@@ -1,4 +1,4 @@
-"""Dates, times, timestamps and durations in specs, as the integers that Arrow stores. Exact: nothing is rounded."""
+"""Reads dates, times, timestamps and durations of specs as the integers that Arrow stores. Values are never rounded."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _EPOCH = date(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class BadValue:
-    """The reason why something is not a key value: the rule it breaks, what is wrong and what to write."""
+    """The reason why a value is not a valid key value: the rule that it breaks, what is wrong and what to write."""
 
     rule: Rule
     what: str
@@ -38,7 +38,7 @@ class BadValue:
 
 
 def read_date(kind: str, text: str) -> int | BadValue:
-    """Days since 1970-01-01, or milliseconds for date64."""
+    """Returns the days since 1970-01-01, or the milliseconds where `kind` is date64."""
     try:
         if not re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
             raise ValueError
@@ -49,7 +49,7 @@ def read_date(kind: str, text: str) -> int | BadValue:
 
 
 def read_time(kind: str, unit: str, text: str) -> int | BadValue:
-    """Units since midnight."""
+    """Returns the time since midnight in `unit`."""
     found = _TIME.fullmatch(text)
     seconds = _seconds_of_day(found) if found else None
     if found is None or seconds is None:
@@ -58,7 +58,11 @@ def read_time(kind: str, unit: str, text: str) -> int | BadValue:
 
 
 def read_timestamp(kind: str, unit: str, zone: str | None, text: str) -> int | BadValue:
-    """Units since the epoch: of UTC in a column with a zone, else of the local time that is written."""
+    """Returns the time since 1970-01-01T00:00 in `unit`.
+
+    The epoch is in UTC for a column with a zone, and in local time for a column without a zone. A text without an
+    offset is a local time in the zone.
+    """
     found = _TIMESTAMP.fullmatch(text)
     seconds = 0 if found and found["hour"] is None else (_seconds_of_day(found) if found else None)
     try:
@@ -100,7 +104,7 @@ def _offset_text(shift: int) -> str:
 
 
 def read_duration(kind: str, unit: str, value: object) -> int | BadValue:
-    """Units of the column."""
+    """Returns the duration in `unit`, which is the unit of the column."""
     if isinstance(value, int) and not isinstance(value, bool):
         return _in_range(kind, str(value), value)
     found = _DURATION.fullmatch(value) if isinstance(value, str) else None
@@ -127,8 +131,8 @@ def _offset_seconds(offset: str) -> int | None:
 
 
 def _local_shifts(wall: datetime, zone: str) -> set[int]:
-    """Returns the offsets from UTC, in seconds, at which clocks of the zone show `wall` (whose own zone is not looked
-    at)."""
+    """Returns the offsets from UTC, in seconds, at which clocks of the zone show `wall`. The time zone of `wall` itself
+    is ignored."""
     if zone[0] in "+-":
         known = _offset_seconds(zone)
         return set() if known is None else {known}

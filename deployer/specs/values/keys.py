@@ -1,4 +1,4 @@
-"""Key columns and their values: what specs and commands write, as the values that `deployer.state.model.keys` encodes.
+"""Reads values of key columns in specs and commands as the values that `deployer.state.model.keys` encodes.
 
 | column type               | written as                         | value in the model                      |
 |---------------------------|------------------------------------|-----------------------------------------|
@@ -13,7 +13,7 @@
 | timestamp                 | 2013-01-31, "2013-01-31T13:30:00Z" | int: units since 1970-01-01T00:00 (UTC) |
 | duration                  | 90s, 15m, 12h, 7d, or whole units  | int: units                              |
 
-A timestamp without an offset is local time in the column's zone; in a column without a zone, there is no offset.
+A timestamp without an offset is local time in the column's zone. In a column without a zone, offsets are refused.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def is_key_type(column_type: ColumnType) -> bool:
 
 
 def key_kind(column: Column) -> str:
-    """Returns the kind by which `deployer.state.model.keys` encodes the column's values. Raises InvalidInput for other
-    types."""
+    """Returns the kind by which `deployer.state.model.keys` encodes the column's values. Raises InvalidInput for a type
+    that cannot be a key."""
     if not is_key_type(column.type):
         raise InvalidInput(
             f"column `{column.name}` of type {format_type(column.type)} cannot be a key",
@@ -52,7 +52,7 @@ def key_kind(column: Column) -> str:
 
 
 def instead_of(column_type: ColumnType) -> str:
-    """Returns the type to use for a key instead of one that has no order."""
+    """Returns advice on which type to use for a key, for a type whose values have no order."""
     match column_type:
         case Dictionary(_, value):
             return f"use {format_type(value)}; Lance stores repeated values once anyway"
@@ -65,7 +65,8 @@ def instead_of(column_type: ColumnType) -> str:
 
 
 def key_value(column: Column, value: object) -> KeyValue:
-    """Returns the key value that a scalar of a spec means; raises InvalidInput that says what to write."""
+    """Returns the key value of a scalar in a spec. Raises InvalidInput, which says what to write, for a value that is
+    not valid for the column."""
     read = read_key_value(column, value)
     if isinstance(read, BadValue):
         raise InvalidInput(read.what, where=f"column `{column.name}`", remedy=read.remedy)
@@ -73,7 +74,7 @@ def key_value(column: Column, value: object) -> KeyValue:
 
 
 def read_key_value(column: Column, value: object) -> KeyValue | BadValue:
-    """Returns the key value, or why `value` is none of the column."""
+    """Returns the key value, or the reason why `value` is not valid for the column, whose type must be a key type."""
     assert isinstance(column.type, Scalar)  # noqa: S101
     name, args = column.type.name, column.type.args
     kind = format_type(column.type)
@@ -175,5 +176,5 @@ def _binary(kind: str, value: str, size: int | None) -> KeyValue | BadValue:
 
 
 def order_of(column: Column, value: KeyValue) -> Decimal | KeyValue:
-    """Returns a value that compares as the key does: equal to the order of `deployer.state.model.keys.encode_key`."""
+    """Returns a value that compares in the order of the keys that `deployer.state.model.keys.encode_key` returns."""
     return Decimal(str(value)) if isinstance(column.type, Scalar) and column.type.name in MAX_PRECISION else value

@@ -1,4 +1,4 @@
-"""Cron schedules of services: whether an expression is one, and when it fires."""
+"""Cron schedules of services: a check of expressions, and the times at which they fire."""
 
 from __future__ import annotations
 
@@ -18,33 +18,34 @@ def check_schedule(expression: str) -> None:
         raise InvalidInput(
             f"`{expression}` has {number} field{'' if number == 1 else 's'} and not five", remedy=_REMEDY
         )
-    # a leap day that is a Monday is up to 40 years away, so this says only what can never be
+    # a leap day on a Monday may be 40 years away, so only expressions that can never fire are refused
     if next(firing_times(expression, "UTC", dt.datetime(2000, 1, 1, tzinfo=dt.UTC)), None) is None:
         raise InvalidInput(f"`{expression}` never fires", remedy="name a day that its months have")
 
 
 def firing_times(expression: str, timezone: str, after: dt.datetime) -> Iterator[dt.datetime]:
-    """Yields the times when a schedule fires after a moment, in its time zone; ends where it never fires again.
+    """Yields the times after `after` at which a schedule fires, in its time zone. Ends where it never fires again.
 
-    A time that a day does not have, when clocks go forward, is the next one that it has; one that it has twice fires
-    once, as Debian's cron does it. Raises InvalidInput for a text that is not a valid expression.
+    A time that is skipped when clocks go forward fires at the next time that exists. A time that occurs twice when
+    clocks go back fires once, as in Debian's cron. Raises InvalidInput for a text that is not a valid expression.
     """
-    # Times are compared as moments: in an hour that a day has twice the clock shows those of the first pass again.
+    # Times are compared as instants, because local times occur twice in the hour that clocks repeat.
     times = _cron(expression, after.astimezone(ZoneInfo(timezone)))
     return (time for time in times if time.timestamp() > after.timestamp())
 
 
 def last_firing(expression: str, timezone: str, now: dt.datetime) -> dt.datetime | None:
-    """Returns when a schedule fired last, at `now` or before, in its time zone; None: not in the last 50 years.
+    """Returns the last time at or before `now` at which a schedule fired, in its time zone; None where it did not fire
+    in the last 50 years.
 
     Raises InvalidInput for a text that is not a valid expression.
     """
-    # a microsecond makes the whole second count, in which it may fire
+    # the added microsecond includes the second of `now`, in which the schedule may fire
     local = now.astimezone(ZoneInfo(timezone)).replace(microsecond=1)
     last = next(_cron(expression, local, reverse=True), None)
     if last is None:
         return None
-    for time in firing_times(expression, timezone, last):  # the first pass of an hour that a day has twice
+    for time in firing_times(expression, timezone, last):  # for the hour that clocks repeat
         if time.timestamp() > now.timestamp():
             break
         last = time

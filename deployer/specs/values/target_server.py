@@ -1,7 +1,7 @@
-"""Addresses of REST catalogs, the hosts that a process may send to, and the variables that may hold a token.
+"""Addresses of REST catalogs, the hosts to which a process may send, and the variables that may hold a token.
 
-Specs and state name a server and a variable. They do not decide whether the process that has the token sends it there:
-its environment does (`DEPLOYER_TARGET_HOSTS`).
+Specs and state name a server and a variable. But they do not decide whether the process that has the token sends it to
+the server. The environment of the process decides, by `DEPLOYER_TARGET_HOSTS`.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from dataclasses import dataclass
 
 from deployer.errors import InvalidInput
 
-#: The beginning of every variable that may hold a token. No other variable is read for a target.
+#: the prefix of the names of variables that may hold a token; targets cannot read other variables
 TOKEN_PREFIX = "DEPLOYER_TOKEN_"  # noqa: S105 -- a name
 TOKEN_PATTERN = f"^{TOKEN_PREFIX}[A-Za-z0-9_]{{1,100}}$"
-#: The variable of the process that publishes: the hosts it may publish to.
+#: the environment variable with the hosts to which the process may publish
 HOSTS_VARIABLE = "DEPLOYER_TARGET_HOSTS"
 
 _URI = re.compile(r"(https?)://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?(/[!-~]*)?", re.IGNORECASE)
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
-_NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+")  #: a last label that URL parsers read as a part of an IPv4 address
+_NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+")  #: a last label of a host that URL parsers read as part of an IPv4 address
 _IN_PATH = re.compile(r"[\\@?#]")
-#: Metadata services of clouds at addresses that are not link-local: AWS over IPv6, Alibaba, Oracle, Azure, Google.
+#: addresses of clouds' metadata services that are not link-local: AWS over IPv6, Alibaba, Oracle, Azure, Google
 _METADATA = frozenset(
     map(
         ipaddress.ip_address,
         ("fd00:ec2::254", "fd00:ec2::23", "100.100.100.200", "192.0.0.192", "168.63.129.16", "fd20:ce::254"),
     )
 )
-#: Names by which clouds reach these services from their own machines.
+#: names of metadata services, which resolve on machines of the clouds
 _METADATA_NAMES = frozenset(
     {"metadata", "metadata.google.internal", "metadata.goog", "instance-data", "instance-data.ec2.internal"}
 )
@@ -52,7 +52,7 @@ class Server:
 
     @property
     def address(self) -> Address | None:
-        """The host, where it is an IP address."""
+        """The host as an IP address; None where the host is a name."""
         try:
             return ipaddress.ip_address(self.host)
         except ValueError:
@@ -60,22 +60,22 @@ class Server:
 
     @property
     def is_loopback(self) -> bool:
-        """Returns whether the host is this machine by its name alone, whatever DNS says."""
+        """Returns whether the host is this machine: `localhost` or a loopback address. Does not ask DNS."""
         address = self.address
         return self.host == "localhost" if address is None else is_this_machine(address)
 
     @property
     def place(self) -> str:
-        """`catalog.example.com`, `catalog.example.com:8080`, `[::1]:2333`."""
+        """The host with its port, if any: `catalog.example.com`, `catalog.example.com:8080`, `[::1]:2333`."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port is None else f"{host}:{self.port}"
 
 
 def server_of(uri: str) -> Server:
-    """Returns the server that a target's `uri` names. Raises InvalidInput for an address that is not safe to send to.
+    """Returns the server that a target's `uri` names. Raises InvalidInput for an address that is not a safe target.
 
-    Parsers disagree about unusual addresses (user information, backslashes, IPv4 addresses as one number, names that
-    are not ASCII), so every such form is refused.
+    Parsers disagree about unusual addresses: user information, backslashes, IPv4 addresses as one number, names that
+    are not ASCII. So all these forms are refused.
     """
     found = _URI.fullmatch(uri)
     if found is None or _IN_PATH.search(found[4] or ""):
@@ -97,7 +97,7 @@ def server_of(uri: str) -> Server:
 
 
 def _host(host: str) -> str:
-    """Returns a host in the one form that hosts are compared in."""
+    """Returns a host in the canonical form, in which hosts are compared. Raises InvalidInput for an unusual form."""
     if host.startswith("["):
         try:
             return _plain(ipaddress.IPv6Address(host[1:-1]))
@@ -125,10 +125,10 @@ def is_this_machine(address: Address) -> bool:
 
 
 def refused_address(address: Address) -> str:
-    """Returns why nothing is ever sent to an address, whatever host has it; empty for an address that may be used.
+    """Returns the reason why an address is never used, whatever host has it; empty for an address that may be used.
 
-    Link-local addresses and the metadata services of clouds give out credentials. Private addresses are allowed:
-    catalogs of a company are there.
+    Link-local addresses and the metadata services of clouds give out credentials, so they are refused. Private
+    addresses are allowed, because catalogs of companies use them.
     """
     found: list[Address] = [address, *_embedded(address)]
     if any(each in _METADATA or each.is_link_local for each in found):
@@ -140,13 +140,13 @@ def refused_address(address: Address) -> str:
 
 
 def _unmapped(address: Address) -> Address:
-    """Returns the IPv4 address that the system takes for an IPv6 address, else the address itself."""
+    """Returns the IPv4 address to which the system maps an IPv6 address, else the address itself."""
     return address.ipv4_mapped or address if isinstance(address, ipaddress.IPv6Address) else address
 
 
 def _plain(address: ipaddress.IPv6Address) -> str:
-    """Returns the address in groups of hexadecimal digits, as Python before 3.13 writes those that hold an IPv4 address
-    too."""
+    """Returns the address in groups of hexadecimal digits. Python 3.13 and later write addresses with an embedded IPv4
+    address in another form."""
     if address.ipv4_mapped is None:
         return str(address)
     number = int(address.ipv4_mapped)
@@ -154,29 +154,31 @@ def _plain(address: ipaddress.IPv6Address) -> str:
 
 
 def _embedded(address: Address) -> Iterator[ipaddress.IPv4Address]:
-    """Yields the IPv4 addresses that a network may take an IPv6 address to, by the forms that the standards give."""
+    """Yields the IPv4 addresses to which a network may translate an IPv6 address, by the forms of the standards."""
     if not isinstance(address, ipaddress.IPv6Address):
         return
     yield from filter(None, (address.ipv4_mapped, address.sixtofour, *(address.teredo or ())))
     number = int(address)
     if address in _COMPATIBLE or address in _NAT64:
         yield ipaddress.IPv4Address(number & 0xFFFFFFFF)
-    if address in _LOCAL_NAT64:  # the prefix may have 48, 56, 64 or 96 bits, and bits 64 to 71 are left out (RFC 6052)
+    if address in _LOCAL_NAT64:  # the prefix may have 48, 56, 64 or 96 bits, and bits 64 to 71 are unused (RFC 6052)
         bits = (number >> 64 & 0xFFFF) << 56 | number & (1 << 56) - 1
         yield from (ipaddress.IPv4Address(bits >> behind & 0xFFFFFFFF) for behind in (40, 32, 24, 0))
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedHost:
-    """One entry of a list of hosts: `HOST`, `*.DOMAIN` (any name below it), with `:PORT`; `=VARIABLE` allows the token
-    of that variable alone to go there."""
+    """One entry of a list of hosts: `HOST`, or `*.DOMAIN` for any name below the domain, and optionally `:PORT`.
+
+    An entry that ends with `=VARIABLE` allows the host only for the token of that variable.
+    """
 
     host: str
     port: int | None = None
     variable: str | None = None
 
     def matches(self, server: Server) -> bool:
-        """Returns whether the server is one that the entry names. Without a port the entry covers every port."""
+        """Returns whether the entry names the server. An entry without a port covers every port."""
         if self.port is not None and self.port != (server.port or (443 if server.scheme == "https" else 80)):
             return False
         if self.host.startswith("*."):
@@ -185,7 +187,8 @@ class AllowedHost:
 
 
 def read_hosts(entries: Iterable[str], where: str) -> tuple[AllowedHost, ...]:
-    """Returns a list of hosts. Raises InvalidInput for an entry that names none; `where` is what has the list."""
+    """Returns the hosts of a list. Empty entries are skipped. Raises InvalidInput for an entry that is not a host;
+    `where` is the place of the list in the error."""
     found = []
     for entry in (each.strip() for each in entries):
         if not entry:
@@ -211,8 +214,11 @@ def read_hosts(entries: Iterable[str], where: str) -> tuple[AllowedHost, ...]:
 
 
 def is_named(name: str, entry: str) -> bool:
-    """Returns whether an entry of a policy names a catalog: a host, with or without its port, by an entry of a list of
-    hosts; `KIND:PLACE` by the same text."""
+    """Returns whether an entry of a policy names a catalog.
+
+    A catalog is a host, with or without a port, or `KIND:PLACE`. An entry for a host has the form of a list of hosts.
+    An entry for `KIND:PLACE` is the same text.
+    """
     if entry == name:
         return True
     try:
@@ -223,8 +229,10 @@ def is_named(name: str, entry: str) -> bool:
 
 
 def require_allowed(server: Server, variable: str | None, hosts: str) -> None:
-    """Raises InvalidInput unless a process whose `DEPLOYER_TARGET_HOSTS` is `hosts` may publish to the server, with
-    the token of `variable`. Servers of this machine need no permission."""
+    """Raises InvalidInput unless a process may publish to the server with the token of `variable`.
+
+    `hosts` is the process's `DEPLOYER_TARGET_HOSTS`. Servers on this machine need no permission.
+    """
     allowed = read_hosts(hosts.split(","), HOSTS_VARIABLE)
     if any(each.matches(server) and each.variable in (None, variable or each.variable) for each in allowed):
         return
@@ -239,7 +247,8 @@ def require_allowed(server: Server, variable: str | None, hosts: str) -> None:
 
 
 def require_token_variable(name: str) -> None:
-    """Raises InvalidInput for a variable that is not one for tokens: others hold secrets that are not a catalog's."""
+    """Raises InvalidInput for a variable without the prefix of tokens, because it may hold a secret for another
+    purpose."""
     if not re.fullmatch(TOKEN_PATTERN, name):
         raise InvalidInput(
             f"{name} is not a variable for tokens, so it is not read",

@@ -1,4 +1,4 @@
-"""Spec files as nodes with positions. It knows nothing of what the nodes mean.
+"""Reads spec files as nodes with positions. This package does not depend on the meaning of the nodes.
 
 The rest of `deployer.specs` and every layer above `deployer.specs` may import it.
 """

@@ -1,5 +1,7 @@
-"""YAML text to nodes that know where they stand. Scalars are resolved by the core schema of YAML 1.2 (section 10.3.2),
-so that `no`, `on`, `1_000` and `1:30` are text; anchors, aliases and merge keys work; everything doubtful is a problem.
+"""Reads YAML text as nodes with positions.
+
+Scalars are resolved by the core schema of YAML 1.2 (section 10.3.2), so `no`, `on`, `1_000` and `1:30` are text.
+Anchors, aliases and merge keys work. Ambiguous forms, such as duplicate keys and tabs, are problems.
 """
 
 from __future__ import annotations
@@ -15,14 +17,15 @@ from deployer.errors import Position, Problem
 from deployer.specs.yaml.syntax_errors import MAX_DEPTH, OverLimit, stray_tabs, syntax_problem
 
 MAX_BYTES = 16 * 1024 * 1024
-MAX_VALUES = 1_000_000  # each takes some 400 bytes of memory, and a file may have one for every other character
-# What aliases may add to a file; stops documents that expand without end, or to a long text many times.
+MAX_VALUES = 1_000_000  # a value takes about 400 bytes of memory, and every second character of a file may be a value
+# limits of the values and text that aliases add to a file, against documents that expand to very many or long values
 MAX_ALIASED_NODES = 100_000
 MAX_ALIASED_CHARACTERS = 1_000_000
 
 
 class Node(NamedTuple):
-    """A value with its place; lines and columns count from 1. `key_line` is 0 unless the node is a mapping's value."""
+    """A value with its place. Lines and columns count from 1. `key_line` is 0 for a node that is not a mapping's
+    value."""
 
     value: Value
     file: str
@@ -38,11 +41,11 @@ class Node(NamedTuple):
 
     @property
     def key_at(self) -> Position:
-        """The place of the key in front of this value; of the value itself when there is none."""
+        """The place of the key before this value, or of the value itself where it has no key."""
         return Position(self.file, self.key_line, self.key_column) if self.key_line else self.at
 
     def plain(self) -> Any:
-        """Returns the value without places, as JSON would have it."""
+        """Returns the value without places, in the form of JSON."""
         return _plain(self.value)
 
 
@@ -54,14 +57,17 @@ def _plain(value: Value) -> Any:
     return value
 
 
-_new = tuple.__new__  # skips the keyword handling of Node(…), which is half the cost of a node
+_new = tuple.__new__  # skips the keyword handling of Node(…), which takes half the time of making a node
 
 Value = None | bool | int | float | str | list[Node] | dict[str, Node]
 
 
 class ParsedFile(NamedTuple):
-    """The documents of one file, empty ones left out. `truncated`: the text could not be read to its end. `values`: how
-    many it has; each key, text, list and mapping is one."""
+    """The documents of one file without the empty ones.
+
+    `truncated`: the text could not be read to its end. `values` is the number of values in the file, where each key,
+    scalar, list and mapping counts as one.
+    """
 
     documents: tuple[Node, ...]
     problems: tuple[Problem, ...]
@@ -70,7 +76,8 @@ class ParsedFile(NamedTuple):
 
 
 def parse_yaml(data: bytes, file: str) -> ParsedFile:
-    """Returns every document of a file; `file` is the name that positions carry. Never raises for what is in `data`."""
+    """Returns every document of a file. `file` is the file's name in positions. Content of `data` that cannot be read
+    is a problem of the result, never an exception."""
     if len(data) > MAX_BYTES:
         problem = Problem(Position(file), f"the file has more than {MAX_BYTES:,} bytes", "split it", "yaml-limit")
         return ParsedFile((), (problem,), True)
@@ -103,7 +110,7 @@ def parse_yaml(data: bytes, file: str) -> ParsedFile:
 
 
 class _Composer(CParser):
-    """libyaml's parser up to its node graph; tags that are not written are left to `_Reader`."""
+    """libyaml's parser, which returns a graph of nodes. `_Reader` resolves the types of scalars without a tag."""
 
     def __init__(self, data: bytes) -> None:
         CParser.__init__(self, data)
@@ -118,7 +125,7 @@ class _Composer(CParser):
         if self.depth > MAX_DEPTH:
             raise OverLimit(parent.start_mark, f"values are nested more than {MAX_DEPTH} deep", "flatten them")
         if self.values > MAX_VALUES:
-            mark = parent.start_mark if parent is not None else None  # None: a document's own value
+            mark = parent.start_mark if parent is not None else None  # None for the top value of a document
             raise OverLimit(mark, f"the file has more than {MAX_VALUES:,} values", "split it")
 
     def ascend_resolver(self) -> None:
@@ -143,14 +150,14 @@ _MAYBE_NUMBER = frozenset("+-.0123456789")
 
 
 def resolve_plain(text: str) -> bool | int | float | str | None:
-    """Returns the value of an unquoted scalar in the core schema of YAML 1.2."""
+    """Returns the value of an unquoted scalar, by the core schema of YAML 1.2."""
     if text in _CONSTANTS:
         return _CONSTANTS[text]
     if text[0] not in _MAYBE_NUMBER or not (found := _NUMBER.fullmatch(text)):
         return text
     if found["float"]:
         return float(text)
-    if len(text) > 400:  # far beyond every type, and Python refuses to read much longer ones
+    if len(text) > 400:  # larger than any type allows, and Python refuses much longer ones
         return text
     return int(text[2:], 16 if text[1] == "x" else 8) if text[1:2] in ("x", "o") else int(text)
 
@@ -161,15 +168,15 @@ class _Stop(Exception):
 
 
 class _Reader:
-    """One document's composed nodes to `Node`s."""
+    """The conversion of the composed nodes of one document to `Node`s."""
 
     def __init__(self, file: str, *, has_aliases: bool) -> None:
         self.file, self.has_aliases = file, has_aliases
         self.problems: list[Problem] = []
         self.seen: set[int] = set()
         self.open: set[int] = set()
-        self.aliased = 0  # how many nodes were made out of ones that had been read before
-        self.characters = 0  # of scalars among them
+        self.aliased = 0  # the number of nodes that aliases repeat
+        self.characters = 0  # the number of characters in the scalars that aliases repeat
 
     def at(self, node: Any) -> Position:
         return Position(self.file, node.start_mark.line + 1, node.start_mark.column + 1)

@@ -1,4 +1,4 @@
-"""The wording of values in problems, and remedies: the nearest name, missing quotes, the word of YAML 1.2."""
+"""The texts of values in problems, and remedies: the nearest name, missing quotes, the YAML 1.2 form of a value."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from deployer.specs.yaml.nodes import Node
 
-# What people write who come from another tool, where no similar spelling would lead to the name.
+# names of fields in other tools that are not similar to the name in specs
 SYNONYMS: Mapping[str, str] = {
     "cluster_by": "sort_keys",
     "comment": "description",
@@ -46,7 +46,7 @@ _GROUPED = re.compile(r"[-+]?[0-9]{1,3}(?:[_,' ][0-9]{3})+")
 
 
 def nearest(name: object, names: Sequence[str]) -> str | None:
-    """Returns the known name that `name` is most likely to mean."""
+    """Returns the one of `names` that `name` most likely means; None where no name is similar."""
     if not isinstance(name, str):
         return None
     lower = {known.lower(): known for known in names}
@@ -57,7 +57,7 @@ def nearest(name: object, names: Sequence[str]) -> str | None:
 
 
 def one_of(name: object, values: Sequence[object]) -> str:
-    """Advice for a value that is none of `values`."""
+    """Returns advice for a value that is not one of `values`."""
     names = tuple(map(str, values))
     if near := nearest(name, names):
         return f"did you mean {near}?"
@@ -65,13 +65,13 @@ def one_of(name: object, values: Sequence[object]) -> str:
 
 
 def reference_remedy(name: str, names: Sequence[str], otherwise: str) -> str:
-    """Advice for a reference to something that is not declared."""
+    """Returns advice for a reference to something that is not declared: the nearest of `names`, or `otherwise`."""
     near = nearest(name, names)
     return f"did you mean {near}?" if near else otherwise
 
 
 def node_text(node: Node) -> str:
-    """Returns a short text for a value: `the text "x"`, `the number 5`, `a list`."""
+    """Returns a short text for a value, such as `the number 5` or `a list`. Texts have at most 40 characters."""
     match node.value:
         case None:
             return "empty"
@@ -89,7 +89,7 @@ def node_text(node: Node) -> str:
 
 
 def wanted_remedy(node: Node, wanted: str) -> str:
-    """Returns what to write instead of a value of the wrong type."""
+    """Returns advice for a value of the wrong type. `wanted` names the right type, such as `a list`."""
     value = node.value
     if wanted == "true or false":
         if isinstance(value, str) and value.lower() in _TRUE + _FALSE:
@@ -128,9 +128,10 @@ def wanted_remedy(node: Node, wanted: str) -> str:
 def fields_remedy(
     key: str, child: Node, present: Mapping[str, Node], known: Sequence[str], owner: str, homes: Sequence[str] = ()
 ) -> tuple[str, str]:
-    """Returns which field an unknown one means (itself when that is unknown), and the advice.
+    """Returns the field that an unknown field `key` likely means, or `key` itself, and advice.
 
-    `homes` are paths of mappings that have a field of just that name.
+    `present` are the fields of the mapping, `known` the names that it may have, and `owner` is its name in messages.
+    `homes` are the paths of other mappings that have a field with exactly this name.
     """
     synonym = SYNONYMS.get(key.lower().replace("-", "_"))
     if homes and synonym not in known:

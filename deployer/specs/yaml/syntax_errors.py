@@ -1,4 +1,4 @@
-"""libyaml's errors, explained for people who do not know its scanner."""
+"""Explains libyaml's errors to people who do not know its scanner."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _PAIR = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{
 
 
 class OverLimit(Exception):
-    """Carries the mark of a value (None: the file's start), how it goes over a limit of files, and what to do."""
+    """A value exceeds a limit of files. Its arguments are the mark of the value (None for the start of the file), what
+    exceeds the limit, and what to do."""
 
 
 def syntax_problem(error: Exception, data: bytes, file: str) -> Problem:
@@ -38,7 +39,7 @@ def syntax_problem(error: Exception, data: bytes, file: str) -> Problem:
     if error.context == "while parsing a quoted scalar" and mark:
         return _bad_escape(str(error.problem), data.decode("utf-8-sig", errors="replace"), mark, file)
     if "quoted scalar" in (error.context or "") or (mark and mark.index >= len(data.decode(errors="replace").rstrip())):
-        mark = error.context_mark or mark  # where it begins says more than the end of the file
+        mark = error.context_mark or mark  # its start helps more than the file's end
     lines = data.decode(errors="replace").split("\n")
     line, column = (mark.line, mark.column) if mark else (0, 0)
     text = lines[line] if line < len(lines) else ""
@@ -47,8 +48,8 @@ def syntax_problem(error: Exception, data: bytes, file: str) -> Problem:
 
 
 def _bad_escape(problem: str, text: str, mark: Any, file: str) -> Problem:
-    """Returns an escape of a double-quoted text that YAML does not have. libyaml gives the position of its digits, or
-    of its backslash."""
+    """Returns the problem of an invalid escape in a double-quoted text. `mark` is libyaml's position: of the backslash
+    for an unknown escape, else of the digits of the escape."""
     before = 0 if problem == "found unknown escape character" else 2
     start = mark.index - before
     at = Position(file, mark.line + 1, mark.column - before + 1)
@@ -65,7 +66,7 @@ def _bad_escape(problem: str, text: str, mark: Any, file: str) -> Problem:
 
 
 def _explained(problem: str, context: str | None, text: str, at: Position) -> Problem:
-    """libyaml's error, explained for people who do not know its scanner."""
+    """Returns the problem that explains one of libyaml's errors. `text` is the line at `at`."""
     head = text[: at.column - 1]
     rest = text[at.column - 1 :]
     if "tab" in problem or (problem.startswith("found character") and rest.startswith("\t")):
@@ -95,7 +96,8 @@ def _explained(problem: str, context: str | None, text: str, at: Position) -> Pr
 
 
 def stray_tabs(text: str, roots: list[Any], file: str) -> Iterator[Problem]:
-    """Tabs that libyaml lets pass as white space; those inside of texts and comments are content."""
+    """Yields the problem of the first tab that libyaml accepts as white space. Tabs in texts and comments are content,
+    so they are allowed."""
     spans = sorted(_scalar_spans(roots))
     for found in re.finditer("\t", text):
         index = found.start()
@@ -104,7 +106,7 @@ def stray_tabs(text: str, roots: list[Any], file: str) -> Iterator[Problem]:
             continue
         at = Position(file, text.count("\n", 0, index) + 1, index - line_start + 1)
         yield Problem(at, "a tab is used as white space", "use spaces", "tab")
-        return  # one mistake of an editor's settings, not one in each line
+        return  # the cause is one setting of an editor, so one problem is enough
 
 
 def _scalar_spans(roots: list[Any]) -> Iterator[tuple[int, int]]:
