@@ -21,10 +21,10 @@ _THEIRS = ("Owner", "Retention", "PartitionKeys", "ViewOriginalText", "ViewExpan
 
 
 class GlueTarget:
-    """Fulfils `target.Target`: for tables of the instance called `instance`.
+    """An implementation of `target.Target` for tables of the instance named `instance`.
 
-    Calls CreateTable, DeleteTable, GetTable and UpdateTable; the database exists already. Glue's names are in lower
-    case. Changes keep what others added, and Glue refuses them when the entry changed since it was read.
+    It calls CreateTable, DeleteTable, GetTable and UpdateTable; the database must exist. Glue's names are in lower
+    case. Changes keep the additions of others. Glue refuses a change where the entry has changed since it was read.
     """
 
     def __init__(self, declared: Mapping[str, Any], instance: str) -> None:
@@ -95,7 +95,7 @@ class GlueTarget:
             return
         if version := raw.get("VersionId"):
             where["VersionId"] = version
-        # Glue would keep each version of an entry otherwise, up to a quota; versions of the table are Lance's.
+        # Without SkipArchive, Glue would keep each version of an entry, up to a quota. Lance keeps the table's versions.
         self._calls("update_table", **where, TableInput=table, SkipArchive=True)
 
     def remove(self, place: Place, found: Found) -> None:
@@ -103,7 +103,7 @@ class GlueTarget:
         try:
             self._calls("delete_table", **self._catalog_id, DatabaseName=database, Name=name)
         except CallFailed as failure:
-            if failure.cause is not Cause.MISSING:  # otherwise another process did it
+            if failure.cause is not Cause.MISSING:  # a missing entry was removed by another process
                 raise
 
 
@@ -112,7 +112,7 @@ def _parts(
 ) -> Parts:
     own = own_properties(parameters)
     own.pop(FINGERPRINT, None)
-    own.pop(COMMENT, None)  # Hive's, which keeps it beside the description
+    own.pop(COMMENT, None)  # Hive stores this property in addition to the description
     form = {key: str(parameters.get(key, "")).lower() for key in FORMAT}
     return {
         "location": location,
