@@ -95,7 +95,7 @@ class GlueTarget:
             return
         if version := raw.get("VersionId"):
             where["VersionId"] = version
-        # Without SkipArchive, Glue would keep each version of an entry, up to a quota. Lance keeps the table's versions.
+        # Without SkipArchive, Glue would keep each version of an entry, up to a quota. The versions are in Lance.
         self._calls("update_table", **where, TableInput=table, SkipArchive=True)
 
     def remove(self, place: Place, found: Found) -> None:
