@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class _Answered(TargetFailed):
-    """The error that the server refused a request. `status` is the status code of HTTP."""
+    """The error that the server answered a request with an error. `status` is the status code of HTTP."""
 
     kind = "TargetFailed"
 

@@ -118,5 +118,5 @@ def _fingerprints(properties: Mapping[str, str]) -> dict[str, str]:
         return {}
     if not isinstance(found, dict):
         return {}
-    # The names are masked and limited: writers of the catalog choose them, and the record of a run has them.
+    # The names are escaped and limited: writers of the catalog choose them, and the record of a run has them.
     return {plain(str(name)): str(value) for name, value in list(found.items())[:_MOST_PARTS]}
