@@ -85,7 +85,7 @@ def restore_all(
     due = [(table, undone) for table, undone in looked_at if not undone.nothing]
     done = {}
     if due:
-        on_progress(Progress(f"restoring {due[0][1].point.label}", 0, len(due), "versions"))  # the last moment to stop
+        on_progress(Progress(f"restoring {due[0][1].point.label}", 0, len(due), "versions"))  # it can stop until here
         done = _restore(store, root, due, run_id, catalog=catalog is not None)
     elif catalog is not None:
         restore_catalog(store, catalog)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from deployer.datasets.lance_types import LanceDataset
 
-    _Window = tuple[list[pa.RecordBatch], NDArray[np.int64] | None]  #: rows, and their order; None: as they are
+    _Window = tuple[list[pa.RecordBatch], NDArray[np.int64] | None]  #: rows, and their new order, if any
 
 WINDOW_ROWS = 65_536  #: the number of rows that are merged at a time
 

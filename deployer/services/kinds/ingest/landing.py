@@ -106,7 +106,7 @@ class Landing:
         return sorted((each for each in _with_datasets(listed)), key=lambda each: each.path)
 
     def now(self, paths: Sequence[str]) -> Mapping[str, LandedFile]:
-        """Returns those of the paths that are there, as they are now."""
+        """Returns the present files among the paths, by path."""
         if not is_on_s3(self.folder):
             found = (_stat(path) for path in paths)
             return {each.path: each for each in found if each is not None} | self._datasets(paths)
@@ -201,7 +201,7 @@ class Landings:
         return [found[path] for path in sorted(found)]
 
     def now(self, paths: Sequence[str]) -> Mapping[str, LandedFile]:
-        """Returns those of the paths that are there, as they are now."""
+        """Returns the present files among the paths, by path."""
         found: dict[str, LandedFile] = {}
         for each in self.places:
             folder = f"{each.folder.rstrip('/')}/"

@@ -55,7 +55,7 @@ class SmallFiles:
         return field_map(self.table.schema, (), ())
 
     def groups(self, files: Sequence[LandedFile]) -> Iterator[list[LandedFile]]:
-        """Yields small columnar files in groups, and each other file in a group of its own."""
+        """Yields small columnar files in groups, and each other file as a separate group."""
         for small, run in groupby(files, self._is_small):
             group: list[LandedFile] = []
             size = 0

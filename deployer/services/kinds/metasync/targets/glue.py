@@ -1,4 +1,4 @@
-"""The AWS Glue Data Catalog: a table for each table, as the Lance namespace for Glue describes it."""
+"""The AWS Glue Data Catalog, with an entry for each table in the form that the Lance namespace for Glue describes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from deployer.services.kinds.metasync.targets.glue_types import glue_columns
 from deployer.services.kinds.metasync.targets.target import Catalog, Found, Parts, Place, with_fingerprint
 from deployer.specs.values.glue import glue_database
 
-FORMAT = {"table_type": "lance", "managed_by": "storage"}  #: by these Lance's clients know a table of theirs
+FORMAT = {"table_type": "lance", "managed_by": "storage"}  #: mark an entry as a Lance table
 EXTERNAL = "EXTERNAL_TABLE"
-MOST_DESCRIPTION = 2048  #: characters that Glue takes
-#: What an entry has that others may have set, and that stays when it is changed.
+MOST_DESCRIPTION = 2048  #: the most characters that Glue accepts
+#: the fields of an entry that others may have set; a change of the entry keeps them
 _THEIRS = ("Owner", "Retention", "PartitionKeys", "ViewOriginalText", "ViewExpandedText", "TargetTable")
 
 
