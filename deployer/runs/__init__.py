@@ -1,4 +1,4 @@
-"""Runs of services and columns: records, leases, processes, jobs on clusters; and the rewriting of fragments.
+"""Runs of services and columns: records, leases, processes and jobs on clusters; also the rewriting of fragments.
 
 Every layer above it may import it.
 """

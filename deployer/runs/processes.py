@@ -1,4 +1,4 @@
-"""Runs in processes of their own on this machine, which outlive the process that started them."""
+"""Runs in separate processes on this machine. They outlive the process that started them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from deployer.state.model.entities import TableEntry
 from deployer.state.model.services import Run
 from deployer.state.store import StateStore
 
-STOPPING = 10.0  #: seconds after which a process that was asked to end is killed
+STOPPING = 10.0  #: seconds between the request that a process end and its kill
 
 
 @dataclass(frozen=True, slots=True)
 class LocalRun:
-    """A run's process, and the file that has its stderr."""
+    """The process of a run, and the file with its stderr."""
 
     store: StateStore
     root: str
@@ -33,7 +33,8 @@ class LocalRun:
     stderr: IO[bytes]
 
     def settle(self) -> None:
-        """Fails the run when its process ended without starting it. A started run is ended by its lease."""
+        """Ends the run as FAILED where its process ended without starting it. A started run ends when its lease
+        expires."""
         self._settle(self.store)
 
     def last_error(self) -> str:
@@ -43,7 +44,7 @@ class LocalRun:
         return lines[-1] if lines else ""
 
     def close(self) -> None:
-        """Waits for the process, which ends after its run."""
+        """Waits for the end of the process, at most `STOPPING` seconds; then leaves it running."""
         try:
             self.process.wait(STOPPING)
         except subprocess.TimeoutExpired:
@@ -52,7 +53,7 @@ class LocalRun:
             self.stderr.close()
 
     def stop(self) -> None:
-        """Ends the process as Ctrl-C would: the run is CANCELLED, and keeps what it has committed."""
+        """Ends the process as Ctrl-C would: the run is CANCELLED, and its commits stay."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         try:
@@ -61,13 +62,13 @@ class LocalRun:
             self.process.kill()
             self.process.wait()
         try:
-            with suppress(Conflict):  # it was started, and has ended
+            with suppress(Conflict):  # the run was started, and has ended
                 end_queued_run(self.store, self.entry.table_id, self.run.run_id, "CANCELLED", reason="interrupted")
         finally:
             self.stderr.close()
 
     def leave(self) -> None:
-        """Leaves the process running. A thread of this process collects it when it has ended."""
+        """Leaves the process running. A thread of this process waits for its end and ends a run that did not start."""
         threading.Thread(target=self._collect, name=f"collect-{self.run.run_id}", daemon=True).start()
 
     def _collect(self) -> None:
@@ -83,16 +84,17 @@ class LocalRun:
         if code is None:
             return
         error = self.last_error()
-        with suppress(Conflict):  # it was started, and may have ended
+        with suppress(Conflict):  # the run was started, and may have ended
             reason = f"its process ended with {code} before the run began{f': {error}' if error else ''}"
             end_queued_run(store, self.entry.table_id, self.run.run_id, "FAILED", reason=reason)
 
 
 def start_local_run(store: StateStore, root: str, entry: TableEntry, run: Run) -> LocalRun:
-    """Starts the process of a queued run of that table. SIGTERM stops it like Ctrl-C. Raises OSError when the machine
-    cannot start a process; the run stays queued.
+    """Starts the process of a queued run of the table. SIGTERM stops the process like Ctrl-C.
+
+    Raises OSError where the machine cannot start a process; the run stays queued.
     """
-    stderr = tempfile.TemporaryFile()  # noqa: SIM115 -- the process writes to it for as long as it is there
+    stderr = tempfile.TemporaryFile()  # noqa: SIM115 -- the process writes to the file until it ends
     try:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "deployer.services.worker", root, entry.full_name, run.run_id],

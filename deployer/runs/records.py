@@ -1,7 +1,8 @@
-"""Runs of table services: any process may queue a run; one holder takes it and keeps a lease during the work.
+"""The records of runs of table services.
 
-The state store decides races: a queued run is started once, an ended run stays ended, and a holder that lost its run
-gets a Conflict at the next renewal.
+Any process may queue a run. One holder takes the run and keeps a lease during the work. The state store decides races:
+a queued run is started once, an ended run stays ended, and a holder that lost its run gets a Conflict at the next
+renewal.
 """
 
 from __future__ import annotations
@@ -50,10 +51,10 @@ def queue_run(
     log: str = "",
     needs_service: bool = True,
 ) -> Run:
-    """Queues a run. Raises Conflict when one of the service is queued or running, or the service does not exist.
+    """Queues a run. Raises Conflict where a run of the service is queued or running, or the service does not exist.
 
-    With `needs_service` False, one that is not attached can be run too. A caller that may repeat the call gives the
-    `run_id`: it is the transaction's id as well, so a run that has it, even an ended one, is not queued again.
+    If `needs_service` is False, a service that is not attached can be run too. A caller that may repeat the call gives
+    the `run_id`. It is also the id of the transaction, so a run with this id, even an ended one, is not queued again.
     """
     own_id = run_id or Clock().new_id()
     update = RunQueued(own_id, service, cause, cluster, log)
@@ -63,7 +64,8 @@ def queue_run(
 
 
 def find_run(state: TableState, run_id: str) -> Run:
-    """Returns the run of that id. Raises NotFound; of each service only the newest are kept."""
+    """Returns the run with this id. Raises NotFound for an unknown id; only the newest runs of each service are
+    kept."""
     run = state.runs.get(run_id)
     if run is None:
         raise NotFound(
@@ -81,7 +83,7 @@ def runs_of(state: TableState, service: ServiceKind | None = None) -> list[Run]:
 
 
 class HeldRun:
-    """A run that this process works on. Safe for threads. `run` is its last read record."""
+    """A run that this process works on. `run` is the record of the last read. Several threads may use it."""
 
     def __init__(self, store: StateStore, table_id: str, run: Run, holder: str, lease: float, clock: Clock) -> None:
         self._store, self._table_id, self._holder, self._clock = store, table_id, holder, clock
@@ -95,12 +97,15 @@ class HeldRun:
         return self.run.run_id
 
     def requirements(self) -> list[TableRequirement]:
-        """Returns requirements for a commit of the run's work: a holder that lost the run commits nothing more."""
+        """Returns the requirements for a commit of the run's work. They refuse commits of a holder that lost the
+        run."""
         return to_go_on(self.run_id, self._holder)
 
     def renew(self, progress: Mapping[str, JSON] | None = None) -> Wish | None:
-        """Renews the lease, records the progress and returns the request for the run. Raises Conflict when the run was
-        lost."""
+        """Renews the lease, records the progress and returns the request for the run (`pause`, `cancel` or None).
+
+        Raises Conflict where the run was lost.
+        """
         with self._lock:
             self._progress = self._progress if progress is None else progress
             started = self._clock.monotonic()
@@ -110,9 +115,10 @@ class HeldRun:
             return self.run.wish
 
     def look(self, progress: Mapping[str, JSON] | None = None) -> Wish | None:
-        """Returns the request for the run (`pause`, `cancel` or None). It may be called often: it reads the state at
-        most once a second, and renews the lease, which writes to the state, only after a third of its time. Raises
-        Conflict when the run was lost.
+        """Returns the request for the run (`pause`, `cancel` or None). Raises Conflict where the run was lost.
+
+        It may be called often: it reads the state at most once a second, and renews the lease, which writes to the
+        state, only after a third of the lease's time.
         """
         with self._lock:
             self._progress = self._progress if progress is None else progress
@@ -129,7 +135,7 @@ class HeldRun:
             return self.run.wish
 
     def wait_while_paused(self, progress: Mapping[str, JSON] | None = None) -> Wish | None:
-        """Waits while the request is `pause`, keeping the lease, and returns `cancel` or None."""
+        """Waits while the request is `pause`, and keeps the lease; then returns `cancel` or None."""
         while (wish := self.look(progress)) == "pause":
             self._clock.sleep(LOOK)
         return wish
@@ -142,7 +148,7 @@ class HeldRun:
         reason: str = "",
         progress: Mapping[str, JSON] | None = None,
     ) -> Run:
-        """Ends the run. Raises Conflict when it was lost."""
+        """Ends the run. Raises Conflict where the run was lost."""
         with self._lock:
             last = self._progress if progress is None else progress
             update = RunEnded(self.run_id, status, _masked(figures or Figures()), masked(reason), last)
@@ -166,7 +172,7 @@ class HeldRun:
                     self.look()
                 except Conflict:
                     return
-                except DeployerError:  # a time-out: the lease may hold until the next try
+                except DeployerError:  # such as a time-out: the lease may still be valid at the next attempt
                     continue
 
         thread = threading.Thread(target=keep, name=f"lease-{self.run_id}", daemon=True)
@@ -188,10 +194,10 @@ def start_run(
     log: str | None = None,
     clock: Clock | None = None,
 ) -> HeldRun:
-    """Takes a queued run with a lease of that many seconds. Only one of several callers gets the run.
+    """Takes a queued run with a lease of `lease` seconds. Only one of several callers gets the run.
 
-    Raises Conflict when another holder has it, the service is paused, or a run that it excludes is running. The same
-    `holder` gets it again while its lease is valid.
+    Raises Conflict where another holder has the run, the service is paused, or a run that it excludes is running. The
+    same `holder` gets the run again while its lease is valid.
     """
     clock = clock or Clock()
     state = store.table(table_id)
@@ -219,10 +225,10 @@ def begin_runs(
     target: tuple[str, ...] = (),
     job: str = "",
 ) -> list[HeldRun]:
-    """Queues a run on each table, all under one id, and takes them in one commit: on all tables or on none.
+    """Queues and takes a run on each table, all with one id, in one commit: on all tables or on none.
 
-    A process that is killed thus leaves no queued run behind. The service need not be attached. One of several callers
-    with the same `run_id` gets the run. Raises Conflict as `queue_run` and `start_run` do.
+    So a process that is killed does not leave a queued run. The service need not be attached. One of several callers
+    with the same `run_id` gets the runs. Raises Conflict as `queue_run` and `start_run` do.
     """
     clock = Clock()
     own_id, holder = run_id or clock.new_id(), clock.new_id()
@@ -242,10 +248,10 @@ def begin_runs(
 
 
 def cancel_run(store: StateStore, table_id: str, run_id: str, *, reason: str = "", author: str | None = None) -> Run:
-    """Ends a queued run, or asks the holder of a running one to end it; does nothing for an ended run."""
+    """Ends a queued run, or requests that the holder of a running one end it; does nothing for an ended run."""
     while True:
         run = find_run(store.table(table_id), run_id)
-        # it may be started or ended meanwhile, each only once
+        # the run may be started or ended meanwhile, each only once
         with suppress(Conflict):
             match run.status:
                 case "QUEUED":
@@ -259,11 +265,11 @@ def cancel_run(store: StateStore, table_id: str, run_id: str, *, reason: str = "
 
 
 def end_queued_run(store: StateStore, table_id: str, run_id: str, status: FinalStatus, *, reason: str) -> Run:
-    """Ends a queued run, such as one that could not be started. Raises Conflict when it was started."""
+    """Ends a queued run, such as one that could not be started. Raises Conflict where the run was started."""
     update = RunEnded(run_id, status, reason=masked(reason))
     return find_run(store.commit(table_id, [update], to_end_queued_run(run_id)), run_id)
 
 
 def _masked(figures: Figures) -> Figures:
-    """Masks known secrets in the texts of figures, such as failures of catalogs."""
+    """Returns the figures with known secrets masked in their texts, such as failures of catalogs."""
     return replace(figures, before=masked_values(figures.before), after=masked_values(figures.after))

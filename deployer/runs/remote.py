@@ -1,4 +1,4 @@
-"""Runs of services on clusters other than this machine: the job that the command and the client start there."""
+"""Runs of services on clusters other than this machine. The command and the client start them as jobs."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def service_job(
     job_id: str | None = None,
     run_id: str | None = None,
 ) -> RemoteJob:
-    """Returns the job that runs a service of `table` (`database.name`) at once, whether the table has it or not.
+    """Returns the job that immediately runs a service of `table` (`database.name`), even if the table does not have it.
 
-    With a `run_id` the job does that queued run; otherwise it begins a new one. The `job_id` is random by default.
+    With a `run_id`, the job takes that queued run; otherwise it begins a new one. The `job_id` is random by default.
     """
     queued = () if run_id is None else (f"--run={run_id}",)
     given = () if options is None else (f"--options={json.dumps(options)}",)
@@ -50,7 +50,7 @@ def service_job(
 
 @dataclass(slots=True)
 class RemoteRun:
-    """A run of a service in a job on a cluster. Implements `wait.RunningWork`."""
+    """A run of a service in a job on a cluster. The class implements `wait.RunningWork`."""
 
     store: StateStore
     root: str
@@ -65,21 +65,21 @@ class RemoteRun:
     _answered_at: float = 0.0
 
     def start(self) -> None:
-        """Starts the job. Raises the cluster's errors, such as CallFailed; the run has then FAILED."""
+        """Starts the job. Raises the cluster's errors, such as CallFailed; the run is then FAILED."""
         try:
             self._start()
         except DeployerError as error:
             self._end_queued("FAILED", f"it was not started on cluster {self.cluster.name}: {error}")
             raise
         except BaseException:
-            # a job that began later finds the run ended
+            # A job that begins later finds that the run has ended.
             self._end_queued("CANCELLED", "interrupted while it was started")
             raise
 
     def settle(self) -> None:
-        """Ends the run when its job ended without starting it. Reads the job's status every few seconds.
+        """Ends the run where its job ended without starting it. Reads the job's status every few seconds.
 
-        Raises CallFailed when AWS refuses that; the job continues.
+        Raises CallFailed where AWS refuses the read; the job continues.
         """
         now = self.clock.monotonic()
         if self._started is None or now < self._look_at:
@@ -109,7 +109,7 @@ class RemoteRun:
         """Does nothing: the job ends the run."""
 
     def stop(self) -> None:
-        """Asks the job to end, and the cluster to end it."""
+        """Requests that the job end, and that the cluster cancel it."""
         self._end_queued("CANCELLED", "interrupted")
         if self._started is not None:
             ask_to_end(self.root, self._started.key)
@@ -128,6 +128,6 @@ class RemoteRun:
         return f"{run} ended ({status.reported}) before the run began{detail}"
 
     def _end_queued(self, status: FinalStatus, reason: str) -> None:
-        with suppress(Conflict):  # it was started or ended already
+        with suppress(Conflict):  # the run was already started or ended
             if find_run(self.store.table(self.entry.table_id), self.run.run_id).status == "QUEUED":
                 end_queued_run(self.store, self.entry.table_id, self.run.run_id, status, reason=reason)

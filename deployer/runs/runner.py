@@ -1,4 +1,4 @@
-"""Runs a service as a recorded run: queue, lease, cancel and pause, outcome."""
+"""Runs a service as a recorded run, with its queue, lease, requests to cancel and pause, and outcome."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INTERRUPTED = "interrupted"  #: the reason of a run that was stopped with its pr
 
 
 class RunCancelled(Interrupted):
-    """The run was cancelled; what it committed before is kept."""
+    """The error that the run was cancelled; its earlier commits stay."""
 
     kind = "RunCancelled"
 
@@ -41,9 +41,11 @@ T = TypeVar("T", bound=Outcome)
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """A request for a run. With a `run_id` the run is queued already; otherwise it begins now, whether or not the
-    service is attached. Several requests with the same `new_id` begin one run. `target` and `job` are those of
-    `Run`."""
+    """A request for a run. With a `run_id`, the run is already queued. Otherwise it begins now, even if the service is
+    not attached.
+
+    Several requests with the same `new_id` begin one run. `target` and `job` are the fields of `Run`.
+    """
 
     run_id: str | None = None
     cause: str = "on demand"
@@ -64,9 +66,9 @@ def as_run(
 ) -> T:
     """Calls `work` with the run's id and a progress callback, and returns its outcome.
 
-    The callback raises RunCancelled when the run is cancelled, waits while it is paused, and raises Conflict when the
-    run was lost. Raises Conflict when one of the service is queued or running already. A run
-    whose work raises has FAILED, with the reason; or CANCELLED, for Interrupted.
+    The callback raises RunCancelled where the run is cancelled, waits while it is paused, and raises Conflict where the
+    run was lost. Raises Conflict where a run of the service is already queued or running. If `work` raises an error,
+    the run is FAILED with the reason, or CANCELLED for Interrupted.
     """
 
     def of_one(run_id: str, report_progress: OnProgress) -> Sequence[T]:
@@ -88,11 +90,10 @@ def as_runs(
     work: Callable[[str, OnProgress], Sequence[T]],
     on_progress: OnProgress = no_progress,
 ) -> Sequence[T]:
-    """Calls `work` for several tables with a run on each, which have one id and begin together; returns the outcomes in
-    the order of the tables.
+    """Calls `work` once for several tables, with a run on each; returns the outcomes in the order of the tables.
 
-    Cancelling or pausing one of the runs applies to all of them. Raises the errors of `as_run`; `asked` has no queued
-    run.
+    The runs have one id and begin together. Cancelling or pausing one of them applies to all. `asked` must not name a
+    queued run. Raises the errors of `as_run`.
     """
     for table_id in table_ids:
         fail_dead_runs(store, table_id)
@@ -112,7 +113,8 @@ def as_runs(
 
 
 def _refuse_paused(store: StateStore, table_id: str, kind: ServiceKind) -> None:
-    """Raises Conflict, as the commit that begins a run does, but with the table's name and what to do."""
+    """Raises Conflict where the service is paused, as the commit that begins a run does, but with the table's name and
+    a remedy."""
     service, entry = store.table(table_id).services.get(kind), store.instance().tables.get(table_id)
     if service is None or not service.paused or entry is None:
         return
@@ -153,9 +155,9 @@ def failure_of(failure: BaseException) -> tuple[FinalStatus, str]:
 
 @contextmanager
 def ending_unbegun(store: StateStore, table_id: str, run_id: str) -> Iterator[None]:
-    """Ends a queued run when an error in this context prevents its start, such as another run that excludes it.
+    """Ends a queued run where an error in this context prevents its start, such as another run that excludes it.
 
-    It is for the process that would start the run. A run that began is not changed.
+    It is for the process that would start the run. A run that has begun is not changed.
     """
     try:
         yield
@@ -170,7 +172,7 @@ def ending_unbegun(store: StateStore, table_id: str, run_id: str) -> Iterator[No
 
 def _obey(held: HeldRun, now: Progress) -> None:
     progress: dict[str, JSON] = {"doing": now.doing, "done": now.done, "total": now.total, "unit": now.unit}
-    with suppress(CommitTimedOut, OutcomeUnknown):  # another thread keeps the lease, and tries again
+    with suppress(CommitTimedOut, OutcomeUnknown):  # the thread that keeps the lease tries again
         if held.wait_while_paused(progress) == "cancel":
             raise RunCancelled("the run was cancelled", remedy="what it had committed is kept")
 

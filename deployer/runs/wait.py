@@ -11,27 +11,28 @@ from deployer.runs.records import fail_dead_runs, find_run
 from deployer.state.model.services import Run
 from deployer.tables.open_table import OpenTable
 
-POLL = 0.5  #: default seconds between two checks
-LEAST = 0.01  #: least seconds between two checks, whatever the caller's interval
+POLL = 0.5  #: the default number of seconds between two checks
+LEAST = 0.01  #: the least number of seconds between two checks, whatever the caller's interval
 
 
 class TimedOut(DeployerError, TimeoutError):
-    """The run did not end in time; it continues."""
+    """The error that a run did not end in time; the run continues."""
 
     kind = "TimedOut"
 
 
 class RunningWork(Protocol):
-    """The place where a run works. `LocalRun` is a process of this machine, `RemoteRun` a job on a cluster."""
+    """The process or job that does a run. `LocalRun` is a process on this machine; `RemoteRun` is a job on a
+    cluster."""
 
     def settle(self) -> None:
-        """Ends the run when its process or job ended without starting it."""
+        """Ends the run where its process or job ended without starting it."""
 
     def close(self) -> None:
-        """Releases its resources after the end of the run."""
+        """Releases the resources of the work after the end of the run."""
 
     def stop(self) -> None:
-        """Ends the work and releases its resources."""
+        """Ends the work, and releases its resources."""
 
     def leave(self) -> None:
         """Leaves the work running, and releases its resources now or when the work ends."""
@@ -40,10 +41,10 @@ class RunningWork(Protocol):
 def wait_for(
     table: OpenTable, run: Run, timeout: float | None, poll_interval: float | None, working: RunningWork | None = None
 ) -> Run:
-    """Waits for the end of the run, and returns it.
+    """Waits for the end of the run, and returns its record. `timeout` and `poll_interval` are in seconds.
 
-    Raises TimedOut when the run does not end in time; it continues. Any other exception during the wait, such as
-    Ctrl-C, ends the work too.
+    Raises TimedOut where the run does not end in time, and CallFailed where AWS refuses a call; the run then continues.
+    Any other exception during the wait, such as Ctrl-C, also ends the work.
     """
     try:
         run = _ended(table, run, timeout, poll_interval, working)

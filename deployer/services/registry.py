@@ -1,4 +1,4 @@
-"""All table services of this release by their kinds: what commands, jobs, triggers and the client look up."""
+"""All table services of this release by their kinds. Commands, jobs, triggers and the client look them up here."""
 
 from __future__ import annotations
 
@@ -67,9 +67,10 @@ def run_service(
     on_progress: OnProgress | None = None,
     asked: RunRequest | None = None,
 ) -> ServiceResult:
-    """Runs the service of that kind, in any case, on `table` of the instance at `root`; returns its result.
+    """Runs a service on `table` of the instance at `root` and returns its result.
 
-    Raises InvalidInput for an unknown kind, and as `ServiceDefinition.run` does.
+    `service` is its kind, in upper or lower case. Raises InvalidInput for an unknown kind, and the same errors as
+    `ServiceDefinition.run`.
     """
     done: ServiceResult = SERVICES[runnable(service)].run(
         root, table, options, cluster=cluster, engine=engine, on_progress=on_progress, asked=asked
@@ -78,7 +79,7 @@ def run_service(
 
 
 def runnable(service: str) -> ServiceKind:
-    """Returns the kind of that name, in any case. Raises InvalidInput for an unknown one."""
+    """Returns the kind with this name, in upper or lower case. Raises InvalidInput for an unknown name."""
     for kind in SERVICES:
         if kind == service.upper():
             return kind
@@ -88,7 +89,7 @@ def runnable(service: str) -> ServiceKind:
 
 
 def forecast(table: ReadTable, kind: ServiceKind) -> str:
-    """Returns what the next run of the table's service would do; else the reason that it is unknown."""
+    """Returns a description of what the next run of the table's service would do, or the reason why that is unknown."""
     try:
         return SERVICES[kind].forecast(table)
     except DeployerError as error:

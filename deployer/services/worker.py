@@ -1,7 +1,7 @@
 """The process of one queued run on this machine: `python -m deployer.services.worker ROOT TABLE RUN`.
 
-It reports through the run's record, and errors from before the run starts on stderr. It runs at a low priority, so that
-readers of the table come first.
+It reports through the run's record; errors from before the start of the run go to stderr. It has a low priority, so
+that readers of the table are served first.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ NICENESS = 10
 
 
 def main(argv: Sequence[str]) -> int:
-    """Does the run and returns the exit code."""
+    """Runs the queued run and returns the exit code."""
     with masking.scope(), masked_streams():
         return _main(*argv)
 
 
 def _main(root: str, table: str, run_id: str) -> int:
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the run is CANCELLED, and keeps what it committed
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the run is CANCELLED; its commits stay
     try:
         with closing(open_store(root)) as store:
             instance = live_instance(store.instance())
@@ -57,7 +57,7 @@ def give_way() -> None:
     os.nice(NICENESS)
     if sys.platform == "linux":
         with suppress(OSError):  # a container that does not allow it
-            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))  # its wake-ups preempt no other process
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))  # its wake-ups do not preempt other processes
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
-"""Tables for programs:
+"""Tables for programs, which `connect(root).open_table(name)` returns.
 
-`connect(root).open_table(name)`, modelled on Geneva's and LanceDB's `Table`. Its methods call the packages of lower
-layers.
+The class is modelled on the `Table` of Geneva and LanceDB. Its methods call the packages of lower layers.
 
 Programs import it; no other package may import it.
 """

@@ -66,10 +66,10 @@ class BackfillMethods(OpenedTable):
         engine: str = "auto",
         cluster: str | None = None,
     ) -> BackfillJobResult:
-        """Does what `backfill_async` does, waits for the job and returns its result. Ctrl-C cancels it.
+        """Computes a column as `backfill_async` does, waits for the job and returns its result. Ctrl-C cancels the job.
 
-        Logs the progress every `refresh_status_secs`. Raises TimeoutError where the job has not ended after `timeout`:
-        the job continues, and can be resumed by its id.
+        Logs the progress every `refresh_status_secs` seconds. Raises TimeoutError where the job has not ended after
+        `timeout`; the job continues, and can be resumed by its id.
         """
         if timeout is not None and (not isinstance(timeout, dt.timedelta) or timeout.total_seconds() < 0):
             raise InvalidInput(f"timeout={timeout!r} is not a time", remedy="give a datetime.timedelta")
@@ -129,25 +129,27 @@ class BackfillMethods(OpenedTable):
         engine: str = "auto",
         cluster: str | None = None,
     ) -> JobFuture[BackfillJobResult]:
-        """Computes a column as a job, and returns that; `result()` waits for it.
+        """Computes a column as a job, and returns the job; its `result()` waits for it.
 
-        By default the rows are computed that are not yet, or by another version of the definition. `where` is an SQL
-        condition on the rows to compute instead (`"1=1"`: all); others keep their values. `udf` computes instead of the
-        column's own definition. `columns` is one name, also in a list; several raise NotImplementedError.
+        By default, the job computes the rows that have no computed value, or one by another version of the definition.
+        `where` is an SQL condition that chooses the rows instead (`"1=1"`: all rows); other rows keep their values.
+        `udf` is used instead of the column's own definition. `columns` is one name, or a list with one name; several
+        raise NotImplementedError.
 
         Each `commit_granularity` fragments become visible together; None: all at the end. `skip_frags` and `num_frags`
-        choose fragments, of `read_version` or the newest version. At most `concurrency` tasks run at the same time;
-        fragments of more than `task_size` rows are split into several, by default so that each worker has two tasks of
-        the table. `engine` is `driver` for threads of this process, `spark`, or `auto`, which is `spark` above 20
-        million rows. Spark runs on the declared local cluster, or that of the name `cluster`. Rows of a call are
-        `checkpoint_size` at first and adapt between `min_checkpoint_size` and `max_checkpoint_size`; what was computed
-        is saved every `batch_checkpoint_flush_interval_seconds` (0: each batch). Blobs of at most
-        `blob_read_buffer_size` bytes are read at the same time. A `job_id` resumes the job that was interrupted, and
-        does nothing when that job is done.
+        choose fragments of `read_version`, or of the newest version. At most `concurrency` tasks run at the same time.
+        Fragments of more than `task_size` rows are split into several tasks; by default, each worker gets two tasks.
 
-        Raises InvalidInput, NotFound and Refused for what cannot be computed, and ResourcesUnavailableError where the
-        cluster of the table's BACKFILL lacks what the function asks for; nothing is changed then. The job raises as
-        `deployer.columns.backfill.backfill` says.
+        `engine` is `driver` for threads of this process, `spark`, or `auto`, which means `spark` above 20 million rows.
+        Spark runs on the declared local cluster, or on the one named `cluster`. A call of the function gets
+        `checkpoint_size` rows at first; the number adapts between `min_checkpoint_size` and `max_checkpoint_size`.
+        Computed values are saved every `batch_checkpoint_flush_interval_seconds` seconds (0: after each batch). Blobs
+        of at most `blob_read_buffer_size` bytes in total are read at the same time. A `job_id` resumes an interrupted
+        job; if the job is done, nothing happens.
+
+        Raises InvalidInput, NotFound and Refused for a request that cannot be computed, and ResourcesUnavailableError
+        where the cluster of the table's BACKFILL lacks resources that the function requires; then nothing is changed.
+        `deployer.columns.backfill.backfill` lists the errors of the job.
         """
         _report(intra_applier_concurrency, _enable_job_tracker_saves, task_shuffle_diversity, batch_size)
         report_ignored(_return_future=True if _return_future else None)
@@ -185,9 +187,10 @@ class BackfillMethods(OpenedTable):
         skip_frags: int = 0,
         task_size: int | None = None,
     ) -> BackfillPlan:
-        """Returns what `backfill` with these arguments would do now. Nothing is computed.
+        """Returns the plan of a `backfill` with these arguments. Computes nothing.
 
-        By default no data file is opened. With another `where`, its columns are read once. Raises as `backfill` does.
+        By default it opens no data file. With `where`, it reads the columns of the condition once. Raises the same
+        errors as `backfill`.
         """
         request = checked_backfill(
             one_column(col_name),
@@ -203,12 +206,11 @@ class BackfillMethods(OpenedTable):
     def get_errors(
         self, job_id: str | None = None, column_name: str | None = None, error_type: str | None = None
     ) -> list[ErrorRecord]:
-        """Returns the rows for which a function failed and that were skipped: of one job, column or type of exception.
-        Of a view, these are rows of its sources, `row_key` and `row_id` are theirs, and the column is the function's
-        name in the query.
+        """Returns the skipped rows for which a function failed, of one job, one column or one type of exception.
 
-        At most 10,000 of a job are kept; the result of a job says how many there were. Raises InvalidInput for what is
-        not the id of a job.
+        For a view, the rows, `row_key` and `row_id` belong to its sources, and the column is the function's name in the
+        query. At most 10,000 rows of a job are recorded; the result of the job has the total number. Raises
+        InvalidInput for an invalid job id.
         """
         table = self._newest()
         table_id = table.entry.table_id
@@ -217,10 +219,10 @@ class BackfillMethods(OpenedTable):
         return of_kind(found, column_name, error_type)
 
     def get_failed_row_addresses(self, job_id: str, column_name: str) -> list[int]:
-        """Returns the present addresses of the rows that failed in a job, ascending, as `where=f"_rowaddr IN (…)"` of
-        `backfill` takes them.
+        """Returns the present addresses of the rows that failed in a job, in ascending order.
 
-        Rows that are gone, or cannot be found any more, are left out; a UserWarning names them.
+        They can be used in `backfill`, as `where=f"_rowaddr IN (…)"`. Rows that were deleted or cannot be found are
+        left out; a UserWarning names them.
         """
         table = self._newest()
         if view_definition(table.state.properties, table.address) is not None:
@@ -244,17 +246,18 @@ class BackfillMethods(OpenedTable):
         return jobs_of(table.entry, table.state)
 
     def get_job(self, job_id: str) -> Job:
-        """Returns one of these by its id. Raises NotFound with the nearest id."""
+        """Returns the job of `list_jobs` with this id. Raises NotFound, which names the nearest id."""
         table = self._newest()
         return job_of(table.entry, table.state, job_id)
 
     def cancel_job(self, job_id: str) -> bool:
-        """Asks a job to end; returns whether it was running. What was committed stays, and its id resumes it."""
+        """Requests the end of a job; returns whether it was running. Its commits stay, and its id resumes it."""
         table = self._newest()
         return cancel_job(table.store, table.entry, job_id)
 
     def _sizes_of(self, cluster: str | None) -> Sizes | None:
-        """Returns the sizes of the declared local cluster of that name. Raises NotFound and Refused for others."""
+        """Returns the sizes of the declared local cluster with this name; None without a name. Raises NotFound for an
+        unknown cluster, and Refused for one that is not local."""
         if cluster is None:
             return None
         live, address = live_instance(self._opened.store.instance()), self._opened.address

@@ -32,9 +32,9 @@ class ColumnMethods(OpenedTable):
         job_id: str | None = None,
         engine: str = "auto",
     ) -> str:
-        """Does what `load_columns_async` does, in this thread, and returns the job's id. Ctrl-C cancels the job.
+        """Loads columns as `load_columns_async` does, in this thread, and returns the job's id. Ctrl-C cancels the job.
 
-        Logs the progress every `refresh_status_secs`.
+        Logs the progress every `refresh_status_secs` seconds.
         """
         report_ignored(
             task_size=task_size, _loader_cpus=_loader_cpus, _loader_memory=_loader_memory,
@@ -78,17 +78,19 @@ class ColumnMethods(OpenedTable):
         job_id: str | None = None,
         engine: str = "auto",
     ) -> JobFuture[str]:
-        """Loads columns of Parquet, Lance or IPC files into the rows with the same `pk`; adds columns that are not
-        there.
+        """Loads columns of Parquet, Lance or IPC files into the rows with the same `pk`; adds columns that the table
+        lacks. Returns the job; its `result()` waits for it.
 
-        `source` is a file, folder, glob or s3:// address, or a list of files. Rows without a match keep what they have
-        (`on_missing="carry"`), get null, or are an error. At most `concurrency` fragments are written at the same time,
-        `checkpoint_size` rows at a time at first, and then as many as take `checkpoint_interval_seconds` (60), between
-        the two other sizes. Each `commit_granularity` fragments are a version; if omitted, all are one.
-        `engine` is `driver` for this process, `spark` for the declared local cluster, or `auto`, which is `spark` where
-        the source is large. A `job_id` resumes the job that was interrupted, and does nothing when that job is done.
+        `source` is a file, folder, glob or s3:// address, or a list of files. `on_missing` decides about rows without a
+        match: they keep their values (`"carry"`), get null, or are an error. At most `concurrency` fragments are
+        written at the same time. The number of rows that are written at a time is `checkpoint_size` at first. Then it
+        adapts so that writing takes `checkpoint_interval_seconds` (60), between `min_checkpoint_size` and
+        `max_checkpoint_size`. Each `commit_granularity` fragments are a version; if omitted, all fragments are one.
 
-        Raises InvalidInput for arguments that cannot be. The job raises as `deployer.columns.load.load` says.
+        `engine` is `driver` for this process, `spark` for the declared local cluster, or `auto`, which means `spark`
+        for a large source. A `job_id` resumes an interrupted job; if the job is done, nothing happens.
+
+        Raises InvalidInput for invalid arguments. `deployer.columns.load.load` lists the errors of the job.
         """
         report_ignored(
             task_size=task_size, _loader_cpus=_loader_cpus, _loader_memory=_loader_memory,

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 class Connection:
-    """The tables of the instance at `root`. Use it in a `with` block, or close it; its tables end with it."""
+    """The tables of the instance at `root`. Use it in a `with` block, or close it. Its tables cannot be used after
+    that."""
 
     def __init__(self, root: str, store: StateStore, trusted: TrustedFunctions = NONE_TRUSTED) -> None:
         self.root = root
@@ -26,9 +27,9 @@ class Connection:
         self._trusted = trusted
 
     def open_table(self, name: str) -> Table:
-        """Returns the table `database.name`, or of that bare name when only one has it.
+        """Returns the table `database.name`. A bare `name` suffices if only one table has it.
 
-        Raises NotFound with the nearest name, InvalidInput when several tables have the bare name.
+        Raises NotFound, which names the nearest name, and InvalidInput where several tables have the bare name.
         """
         entry = find_entry(self._store.instance().tables.values(), name)
         return Table(open_entry(self._store, self.root, entry), self._trusted)
@@ -47,14 +48,16 @@ class Connection:
         `refresh()`.
 
         The query is one SELECT in SQL that names tables by their full names, such as `SELECT carrier, count(*) AS n
-        FROM nyc.flights GROUP BY carrier`. `udfs` are the functions that it calls, by their names in it; they are
-        packaged and stored beside the tables. `row_keys` are columns of the query, by default the groups of GROUP BY or
-        the row keys of the source where the query gives them. A view whose rows reflect sources of longer than
-        `max_staleness` ago is reported as late. A view of that name with the same query is returned as it is.
+        FROM nyc.flights GROUP BY carrier`. `udfs` has the functions that it calls, by their names in the query; they
+        are packaged and stored with the tables. `row_keys` are columns of the query; by default they are the groups of
+        GROUP BY, or the row keys of the source if the query returns them. A view is reported as late if its rows
+        reflect a state of the sources that is older than `max_staleness`. If a view with this name and the same query
+        exists, it is returned unchanged.
 
-        Raises InvalidInput for a query that cannot be maintained from changes, which names what it has and what there
-        can be, for tables, columns and functions that do not exist, and for a view that would read itself; Conflict
-        where the name is that of a table or of another view. Nothing is stored then.
+        Raises InvalidInput for a query that cannot be maintained from changes; the error names the unsupported part and
+        the supported ones. Raises it also for tables, columns and functions that do not exist, and for a view that
+        would read itself. Raises Conflict where a table or another view has the name. An error means that nothing was
+        stored.
         """
         from deployer.views.new_views import create
 
@@ -88,10 +91,10 @@ def connect(
 ) -> Connection:
     """Connects to the instance at `root`, a path or `s3://bucket/prefix`. Raises NotFound where there is none.
 
-    `trusted_functions` are names `package.module:function` of functions that tables may name and that this process may
-    import and call, and hashes of packaged functions, beside those of the environment variable
-    DEPLOYER_TRUSTED_FUNCTIONS. `trusted_authors` (DEPLOYER_TRUSTED_AUTHORS) are those whose packaged functions this
-    process may run, `trust_udfs` (DEPLOYER_TRUST_UDFS) allows all packaged functions. No other is run.
+    `trusted_functions` has names `package.module:function` of functions that this process may import and call for
+    tables, and hashes of packaged functions. Those of the environment variable DEPLOYER_TRUSTED_FUNCTIONS are added.
+    `trusted_authors` (DEPLOYER_TRUSTED_AUTHORS) names authors whose packaged functions this process may run.
+    `trust_udfs` (DEPLOYER_TRUST_UDFS) allows all packaged functions. Other functions are not run.
     """
     trusted = TrustedFunctions.allowed(trusted_functions, authors=trusted_authors, all_packages=trust_udfs)
     return Connection(root, open_store(root), trusted)

@@ -39,11 +39,13 @@ class IndexMethods(OpenedTable):
     ) -> None:
         """Builds an index on vectors: IVF_FLAT, IVF_PQ, IVF_HNSW_SQ or IVF_HNSW_PQ.
 
-        It replaces the column's index on vectors in one commit. `parts` are built at the same time, with a
-        session as Spark tasks. Unless one is given, an index of more than 20 million rows is built by a job on the
-        declared cluster on AWS, else by Spark on the declared local cluster. Raises InvalidInput for arguments that do
-        not fit, Refused when `replace` is false and there is one, for fewer rows than it learns from, and where the
-        cluster on AWS does not exist yet; nothing changes then.
+        The index replaces the column's index on vectors in one commit. Its `parts` are built at the same time. With a
+        session `spark`, they are Spark tasks. Without one, a job on the declared cluster on AWS builds an index of more
+        than 20 million rows, or else Spark on the declared local cluster.
+
+        Raises InvalidInput for arguments that do not fit. Raises Refused where the column has an index and `replace` is
+        false, where the table has fewer rows than the index learns from, and where the declared cluster on AWS does not
+        exist yet. An error means that nothing was changed.
         """
         table = self._newest()
         parameters = {
@@ -87,9 +89,9 @@ class IndexMethods(OpenedTable):
         spark: SparkSession | None = None,
         **_kwargs: Any,
     ) -> None:
-        """Builds an index for full-text search on each of the columns of text. Columns to order by need none.
+        """Builds an index for full-text search on each of the text columns. Columns to order by need no index.
 
-        The build uses about `writer_heap_size` bytes. `_kwargs` are parameters that the specs have besides. See
+        The build uses about `writer_heap_size` bytes of memory. `_kwargs` are further parameters that specs have. See
         `create_index` for `replace`, `parts`, `spark` and errors.
         """
         table = self._newest()
@@ -124,20 +126,21 @@ class IndexMethods(OpenedTable):
         parts: int | None = None,
         spark: SparkSession | None = None,
     ) -> None:
-        """Builds an index for conditions: BTREE, BITMAP, or LABEL_LIST on lists. See `create_index` for the rest."""
+        """Builds an index for conditions: BTREE, BITMAP, or LABEL_LIST on lists. See `create_index` for arguments and
+        errors."""
         table = self._newest()
         plan = of_indexes.build_plan(table, spark, parts)
         of_indexes.create_scalar_index(table, column, index_type, replaces=replace, plan=plan)
 
     def list_indices(self) -> list[IndexConfig]:
-        """Returns the indexes by name, also those that wait for rows."""
+        """Returns the indexes ordered by name, including indexes that wait for rows."""
         return list_indices(self._newest())
 
     def index_stats(self, index_name: str) -> IndexStatistics | None:
-        """Returns how many rows an index has, and how many searches scan beside it; None where the index does not
-        exist."""
+        """Returns the number of rows in an index, and the number of rows that searches scan because the index lacks
+        them; None where the index does not exist."""
         return index_stats(self._newest(), index_name)
 
     def drop_index(self, name: str) -> None:
-        """Drops an index. Raises NotFound with the nearest name."""
+        """Drops an index. Raises NotFound, which names the nearest index."""
         remove_index(self._newest(), name)

@@ -96,18 +96,19 @@ def _names(given: str | Sequence[str], what: str, table: OpenTable) -> list[str]
 
 
 def _is_of(kind: str, parameter: str) -> bool:
-    """Returns whether a call's parameter concerns the kind: others have defaults too, and are ignored as in LanceDB."""
+    """Returns whether a parameter concerns the kind of index. Others are ignored, as in LanceDB, since they have
+    defaults."""
     return parameter in parameter_names(kind)
 
 
 def build_plan(
     table: OpenTable, spark: SparkSession | None, parts: int | None, options: Mapping[str, Any] | None = None
 ) -> BuildPlan:
-    """Returns in how many parts an index of the table is built, and where.
+    """Returns the plan of a build: the number of parts of the index, and the place of the build.
 
-    With Spark on a session that is given; for a large table on the declared cluster on AWS, else on the local one;
-    else in this process, in one part unless `parts` says otherwise. Raises Refused where a cluster on AWS is declared
-    and `deployer up` has not published it.
+    With a session `spark`, Spark builds it there. An index of a large table is built on the declared cluster on AWS, or
+    else on the declared local one. Otherwise this process builds it, in `parts` parts or one. Raises InvalidInput for
+    an invalid `parts`, and Refused where a cluster on AWS is declared and `deployer up` has not published it.
     """
     if parts is not None and (not isinstance(parts, int) or isinstance(parts, bool) or parts < 1):
         raise InvalidInput(f"`parts` is {parts!r}", where=table.address, remedy="give a whole number from 1")
@@ -123,7 +124,8 @@ def build_plan(
 
 
 def memory_options(writer_heap_size: int | None, table: OpenTable) -> dict[str, int]:
-    """Lance's option for the memory that building an index for full-text search uses, from a number of bytes."""
+    """Returns Lance's option for the memory of building an index for full-text search, from a number of bytes; none for
+    None. Raises InvalidInput for less than 1 MiB."""
     if writer_heap_size is None:
         return {}
     if not isinstance(writer_heap_size, int) or isinstance(writer_heap_size, bool) or writer_heap_size < _MIB:

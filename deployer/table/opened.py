@@ -1,7 +1,7 @@
-"""An open table, the common state of all methods of `Table`.
+"""An open table: the common state of all methods of `Table`.
 
-The contract has more than twenty methods in one class. There is one class for each subject;
-`deployer.table.table.Table` combines them.
+`Table` has more than twenty methods. Each subject has a class with its methods, and `deployer.table.table.Table`
+combines these classes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from deployer.tables.open_table import OpenTable
 
 
 class OpenedTable:
-    """A table of an instance. Each call works on the newest version; what it returns is of one version."""
+    """A table of an instance. Each call works on the newest version, and its result belongs to one version."""
 
     _trusted: TrustedFunctions = NONE_TRUSTED  #: functions that may run in this process
 

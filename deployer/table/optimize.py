@@ -28,11 +28,10 @@ class KeptVersion:
 
 @dataclass(frozen=True, slots=True)
 class CleanupResult:
-    """The result of a clean-up: removed versions, and bytes of all files. `kept` are the versions left below the
-    newest.
+    """The result of a clean-up: the number of removed versions, and the bytes of all removed files.
 
-    `kept_files` are files that no version has and that stay, for the reason `why_files`: they are young, or belong to
-    work in progress.
+    `kept` has the remaining versions before the newest. `kept_files` counts the remaining files that no version has;
+    `why_files` says why they stay: they are young, or may belong to work in progress.
     """
 
     old_versions: int
@@ -45,7 +44,7 @@ class CleanupResult:
 
 @dataclass(frozen=True, slots=True)
 class OptimizeResult:
-    """The results of the runs of COMPACT and CLEAN, and the indexes that were brought up to date in between."""
+    """The results of the runs of COMPACT and CLEAN, and of bringing indexes up to date in between."""
 
     compacted: CompactResult
     indexes: CaughtUp
@@ -55,9 +54,9 @@ class OptimizeResult:
 def optimize(
     table: OpenTable, cleanup_older_than: dt.timedelta | None = None, *, delete_unverified: bool = False
 ) -> OptimizeResult:
-    """Runs COMPACT with the options of the table's own service, brings indexes up to date, and cleans up.
+    """Runs COMPACT with the options of the table's own service, brings indexes up to date, and runs `cleanup`.
 
-    Raises InvalidInput for an age that is not a time from 0; Conflict while a run of these services, or one that
+    Raises InvalidInput for an age that is not a time from 0, and Conflict while a run of these services, or one that
     excludes them, is running.
     """
     _check_age(table, "cleanup_older_than", cleanup_older_than)
@@ -70,11 +69,12 @@ def optimize(
 def cleanup(
     table: OpenTable, older_than: dt.timedelta | None = None, *, delete_unverified: bool = False
 ) -> CleanupResult:
-    """Runs CLEAN: versions older than `older_than` go, but for the newest and those that something needs.
+    """Runs CLEAN, which removes versions older than `older_than`, except the newest and those that are needed.
 
-    None: as the table's own CLEAN says, else 7 days. Files that no version has go once they are 7 days old; with
-    `delete_unverified` younger ones too, unless work is in progress: a load that has written files and not begun its
-    commit fails then, and loses nothing that was acknowledged. Raises as `optimize`.
+    If `older_than` is None, the table's own CLEAN decides, or 7 days. Files that no version has are removed once they
+    are 7 days old. With `delete_unverified`, younger ones are removed too, unless work is known to be in progress. A
+    load that has written files and not begun its commit then fails, but no acknowledged data is lost. Raises the same
+    errors as `optimize`.
     """
     _check_age(table, "older_than", older_than)
     options = CleanOptions.of(options_of(table.state, CLEAN.kind))
@@ -110,7 +110,7 @@ def _check_age(table: OpenTable, name: str, age: object) -> None:
 
 
 def _work_in_progress(table: OpenTable) -> str:
-    """Returns the work that may have files without a version; empty where none is known."""
+    """Returns a description of the work that may have files without a version; empty where none is known."""
     state = table.state
     found = [f"commit of job {job}" for job in state.intents]
     found += [f"run {run.run_id} of {run.service}" for run in state.runs.values() if run.is_open]

@@ -1,4 +1,4 @@
-"""A reference to a table for other processes: by it they open the table, and the records beside it."""
+"""A reference to a table for other processes, which open the table and its system tables with it."""
 
 from __future__ import annotations
 
@@ -27,15 +27,16 @@ from deployer.tables.open_table import open_entry
 if TYPE_CHECKING:
     from deployer.state.model.entities import TableEntry
 
-SYSTEM_TABLES = ("jobs", "errors")  #: records beside a table that can be read as tables
+SYSTEM_TABLES = ("jobs", "errors")  #: the records about a table that can be read as tables
 
 
 @dataclass(frozen=True, slots=True)
 class TableReference:
-    """A table of the instance at `root`, by the id that it keeps under other names; it can be pickled.
+    """A reference to a table of the instance at `root`, by its id, which a rename does not change. It can be pickled.
 
-    `trusted` are the functions that may run where it is opened. `system_table` is one of `SYSTEM_TABLES` for what is
-    recorded beside the table; empty for the table itself. It has no credentials: each process uses its own.
+    `trusted` has the functions that may run where the table is opened. `system_table` is one of `SYSTEM_TABLES`, for
+    records about the table, or empty, for the table itself. The reference has no credentials: each process uses its
+    own.
     """
 
     root: str
@@ -45,12 +46,12 @@ class TableReference:
 
     @staticmethod
     def of(table: Table) -> TableReference:
-        """Returns the reference to an open table, which trusts the functions that it trusts."""
+        """Returns the reference to an open table, with the functions that the table trusts."""
         return TableReference(table._opened.root, table._opened.entry.table_id, table._trusted)
 
     @property
     def storage_options(self) -> dict[str, str] | None:
-        """The options by which Lance reaches the dataset from this process; None where it needs none."""
+        """The options with which Lance accesses the dataset from this process; None where it needs none."""
         return storage_options(self.root)
 
     @property
@@ -60,11 +61,11 @@ class TableReference:
 
     @property
     def namespace_client_pushdown_operations(self) -> tuple[str, ...]:
-        """The operations that a server of names does for its clients: none, as there is no server."""
+        """The operations that a namespace server runs for its clients: none, since there is no server."""
         return ()
 
     def as_system_table(self, table_name: str) -> TableReference:
-        """Returns the reference to what is recorded beside the same table: `jobs` or `errors`.
+        """Returns the reference to a system table of the same table: `jobs` or `errors`.
 
         Raises InvalidInput for another name.
         """
@@ -76,8 +77,8 @@ class TableReference:
 
     @contextmanager
     def open_table(self) -> Iterator[Table]:
-        """Yields the table, with a connection of its own. Raises NotFound where it is gone, and InvalidInput for a
-        reference to a system table, which `to_arrow` reads."""
+        """Yields the table, with its own connection. Raises NotFound where the table no longer exists, and InvalidInput
+        for a reference to a system table; `to_arrow` reads those."""
         if self.system_table:
             raise InvalidInput(
                 f"{self.system_table} of a table is read only", remedy="read it by to_arrow() of the reference"
@@ -86,7 +87,7 @@ class TableReference:
             yield Table(open_entry(store, self.root, self._entry(store)), self.trusted)
 
     def to_arrow(self) -> pa.Table:
-        """Returns the rows of the table, or what is recorded beside it: a row per job, or per row that failed."""
+        """Returns the rows of the table, or of the system table: one row for each job, or for each row that failed."""
         if not self.system_table:
             with self.open_table() as table:
                 return table.to_arrow()
@@ -110,11 +111,11 @@ class TableReference:
         return Connection(self.root, open_store(self.root), self.trusted)
 
     async def open_db_async(self) -> Connection:
-        """Does what `open_db` does, without blocking the event loop."""
+        """Returns what `open_db` returns, without blocking the event loop."""
         return await asyncio.to_thread(self.open_db)
 
     async def open_system_db_async(self) -> Connection:
-        """Does what `open_db_async` does: the instance's state has the system tables too."""
+        """Returns what `open_db_async` returns, since the instance also has the system tables."""
         return await self.open_db_async()
 
     def _entry(self, store: StateReader) -> TableEntry:
@@ -136,11 +137,11 @@ class CheckpointStore:
         return sorted(job_files(self.root, self.table_id))
 
     def fragments(self, job_id: str) -> dict[int, Checkpoint]:
-        """Returns the fragments that the job has written files of, by fragment id."""
+        """Returns the checkpoints of the fragments for which the job has written files, by fragment id."""
         return JobFolder(self.root, self.table_id, job_id).saved()
 
     def rows(self, job_id: str) -> dict[int, list[range]]:
-        """Returns the rows of fragments without such files whose values the job has saved, by fragment id."""
+        """Returns the rows whose values the job has saved, by fragment id, for fragments that have no such file yet."""
         return JobFolder(self.root, self.table_id, job_id).saved_parts()
 
 

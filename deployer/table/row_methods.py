@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 
 class RowMethods(OpenedTable):
-    """Changes of rows, each as one version."""
+    """Changes of rows. Each change is one version."""
 
     def __init__(self, opened: OpenTable) -> None:
         super().__init__(opened)
         self._appender: Appender | None = None
 
     def add(self, rows: Appendable, *, job_id: str | None = None) -> AppendResult:
-        """Adds all rows as one version, or none. With the id of a job that is done, nothing is added.
+        """Adds all rows as one version, or none. Adds nothing if the job `job_id` is already done.
 
-        `rows` are an Arrow table or batch, a DataFrame of pandas or polars, or a list of dicts. Raises Refused for rows
-        that do not fit, InvalidInput for columns that do not; Conflict when the table was changed meanwhile.
+        `rows` is an Arrow table or batch, a DataFrame of pandas or polars, or a list of dicts. Raises Refused for rows
+        that do not fit, InvalidInput for columns that do not fit, and Conflict where the table was changed meanwhile.
         """
         if self._appender is None:
             self._appender = Appender(self._newest())
@@ -46,9 +46,9 @@ class RowMethods(OpenedTable):
     ) -> RowChange:
         """Deletes the rows for which the SQL condition is true, as one version; without a condition, all rows.
 
-        With the id of a job that is done, nothing is deleted; `dry_run` only counts. Raises InvalidInput for a
-        condition that cannot be used; Refused where no row would be left of a table that is protected from deletion,
-        unless `allow_destroy`; Conflict where others change the same rows continuously.
+        Deletes nothing if the job `job_id` is already done. `dry_run` only counts the rows. Raises InvalidInput for an
+        invalid condition. Raises Refused where a table that is protected from deletion would have no row left, unless
+        `allow_destroy`. Raises Conflict where others change the same rows continuously.
         """
         newest = self._newest()
         check_where(where, newest.address)
@@ -64,11 +64,12 @@ class RowMethods(OpenedTable):
         dry_run: bool = False,
         indexes: bool = True,
     ) -> RowChange:
-        """Gives columns other values in the rows for which the SQL condition is true (None: in all), as one version.
+        """Sets columns in the rows for which the SQL condition is true (None: in all rows), as one version.
 
-        `values` are Python values by column, `values_sql` SQL expressions over the row as it was. Rows whose row keys
-        change move to the leaf of their new key. Then the table's indexes are brought up to date, unless `indexes` is
-        False: what fails of that is in the result. Raises as `delete`, and Refused for values that do not fit.
+        `values` has Python values by column; `values_sql` has SQL expressions over the row before the change. Rows with
+        changed row keys move to the leaf of their new key. Then the table's indexes are brought up to date, unless
+        `indexes` is False; failures of that are in the result. Raises the errors of `delete`, and Refused for values
+        that do not fit.
         """
         newest = self._newest()
         check_where(where, newest.address)
@@ -94,15 +95,16 @@ class RowMethods(OpenedTable):
     ) -> RowChange:
         """Merges rows by the columns `on`, which are the row keys by default, as one version.
 
-        `rows` are as `add` has them, or a RecordBatchReader; more of them than a million, or 128 MiB, go through files
-        in the folder of temporary files, so that memory does not limit how many they are.
+        `rows` has a form that `add` accepts, or is a RecordBatchReader. More than a million rows, or 128 MiB, go
+        through temporary files, so that memory does not limit their number.
 
-        Rows with a key that the table has take its place ("update"), delete it, or are left out ("ignore"); others are
-        inserted or left out. Rows of the table whose key `rows` do not have are kept, or deleted: with `where` those
-        for which it is true. A key with a null matches nothing. Columns that `rows` do not have keep their values.
-        Then the table's indexes are brought up to date, as by `update`.
+        `when_matched` decides about rows whose key the table has: they replace the table's row ("update"), delete it,
+        or are left out ("ignore"). `when_not_matched` decides whether other rows are inserted or left out.
+        `when_not_matched_by_source` decides whether rows of the table whose key `rows` lacks are kept or deleted; with
+        `where`, only those for which the condition is true are deleted. A key with a null matches nothing. Columns that
+        `rows` lacks keep their values. Then the table's indexes are brought up to date, as by `update`.
 
-        Raises Refused, with examples, where two of `rows` have one key; else as `update`.
+        Raises Refused, with examples, where two of the `rows` have the same key, and the errors of `update`.
         """
         newest = self._newest()
         check_where(where, newest.address)
@@ -116,9 +118,9 @@ class RowMethods(OpenedTable):
     def erase(self, where: str, *, delete_savepoints: bool = False, allow_destroy: bool = False) -> ErasureResult:
         """Erases the rows for which the SQL condition is true from every version, replaced dataset and index.
 
-        The result says what could not be reached, and proves the rest by reading it. Raises Refused for rows under a
-        legal hold, for rows of a savepoint unless `delete_savepoints`, and for all rows of a table that is protected
-        from deletion unless `allow_destroy`.
+        The result names places that could not be reached; the erasure from all others is proved by reading them. Raises
+        Refused for rows under a legal hold, for rows of a savepoint unless `delete_savepoints`, and for all rows of a
+        table that is protected from deletion unless `allow_destroy`.
         """
         from deployer.services.erasure.erase import erase  # it loads the services
 

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 
 class Table(RowMethods, ColumnMethods, DefinitionMethods, BackfillMethods, IndexMethods, ViewMethods):
-    """A table of an instance. Each call works on the newest version; what it returns is of one version.
+    """A table of an instance. Each call works on the newest version, and its result belongs to one version.
 
-    It is not safe for several threads at once; open one for each.
+    A table must not be used by several threads at the same time; open one for each thread.
     """
 
     def __init__(self, opened: OpenTable, trusted: TrustedFunctions = NONE_TRUSTED) -> None:
@@ -39,12 +39,12 @@ class Table(RowMethods, ColumnMethods, DefinitionMethods, BackfillMethods, Index
         self._searched: SearchTarget | None = None
 
     def count_rows(self, where: str | None = None) -> int:
-        """Returns the number of rows for which the SQL condition is true; without a condition, nothing is read."""
+        """Returns the number of rows for which the SQL condition is true. Without a condition, reads no rows."""
         return Reader(self._newest()).count_where(where)
 
     def to_arrow(self, columns: Sequence[str] | None = None, where: str | None = None) -> pa.Table:
         """Returns the rows for which the SQL condition is true, in memory. Raises InvalidInput for unknown columns and
-        SQL."""
+        invalid SQL."""
         return Reader(self._newest()).scan(where, columns).to_table()
 
     def to_pandas(self, columns: Sequence[str] | None = None, where: str | None = None) -> pd.DataFrame:
@@ -64,13 +64,13 @@ class Table(RowMethods, ColumnMethods, DefinitionMethods, BackfillMethods, Index
         updated and deleted.
 
         Both are versions that `deployer history` lists, or times; 0 is before the first commit. The rows have the
-        columns of the newest version, or those named, and `_change` (`insert`, `update` with the new values, `delete`
-        with the old ones), `_commit_version` and `_commit_time`. `batches()` of what is returned reads them as they
-        come, `to_table()` all at once. With `where`, a row that begins to hold it is inserted, and one that no longer
-        does is deleted.
+        columns of the newest version, or the named `columns`, and `_change` (`insert`, `update` with the new values,
+        `delete` with the old ones), `_commit_version` and `_commit_time`. `batches()` of the result reads them in
+        batches, and `to_table()` all at once. With `where`, a row that begins to meet the condition counts as inserted,
+        and one that no longer meets it as deleted.
 
-        Raises InvalidInput for what does not fit the table, NotFound for versions that do not exist or that CLEAN
-        removed; that error names the oldest version that changes can be read since.
+        Raises InvalidInput for arguments that do not fit the table, and NotFound for versions that do not exist or that
+        CLEAN removed. That error names the oldest version from which changes can be read.
         """
         return open_feed(self._newest(), since, until, columns, where)
 
@@ -82,15 +82,17 @@ class Table(RowMethods, ColumnMethods, DefinitionMethods, BackfillMethods, Index
         ordering_field_name: str | None = None,
         fts_columns: str | Sequence[str] | None = None,
     ) -> SearchBuilder:
-        """Returns a search of the newest version; the methods of the builder that it returns say more, and give rows.
+        """Returns a search of the newest version. Methods of the returned builder refine the search and return rows.
 
         `query` is a vector (a list, a NumPy or Arrow array) or a text; without one, rows are read. `query_type` is
-        `vector`, `fts` (full-text search), `hybrid` (both) or `auto`: a vector for a vector, and for a text a vector
-        where the table declares an embedding function, else the words. `vector_column_name` may be left out where it is
-        clear. `fts_columns` are the columns whose words are searched: by default, all with a full-text index; rows of
-        a full-text search come in the order of `ordering_field_name`, highest first, instead of their score.
+        `vector`, `fts` (full-text search), `hybrid` (both) or `auto`. With `auto`, a vector means `vector`; a text
+        means `vector` if the table declares an embedding function, otherwise `fts`. `vector_column_name` may be
+        omitted if it is clear. `fts_columns` are the columns for full-text search; by default, all with a full-text
+        index. With `ordering_field_name`, rows of a full-text search are ordered by this column, highest first, instead
+        of by their score.
 
-        Raises InvalidInput for what does not fit the table, Refused for an embedding function that is not trusted.
+        Raises InvalidInput for arguments that do not fit the table, and Refused for an embedding function that is not
+        trusted.
         """
         self._searched = SearchTarget.of(self._newest(), self._trusted, self._searched)
         return search(self._searched, query, vector_column_name, query_type, ordering_field_name, fts_columns)
@@ -98,7 +100,7 @@ class Table(RowMethods, ColumnMethods, DefinitionMethods, BackfillMethods, Index
     def optimize(
         self, *, cleanup_older_than: dt.timedelta | None = None, delete_unverified: bool = False
     ) -> OptimizeResult:
-        """Runs COMPACT, brings indexes up to date and removes old versions, as `cleanup_old_versions`."""
+        """Runs COMPACT, brings indexes up to date and removes old versions as `cleanup_old_versions` does."""
         from deployer.table.optimize import optimize
 
         return optimize(self._newest(), cleanup_older_than, delete_unverified=delete_unverified)
@@ -106,11 +108,12 @@ class Table(RowMethods, ColumnMethods, DefinitionMethods, BackfillMethods, Index
     def cleanup_old_versions(
         self, older_than: dt.timedelta | None = None, *, delete_unverified: bool = False
     ) -> CleanupResult:
-        """Removes versions older than that, by default as the table's CLEAN says, else 7 days.
+        """Removes versions older than `older_than`; by default, the age of the table's own CLEAN, or 7 days.
 
-        It keeps what savepoints, read leases, tags and commits in progress need; the result lists what stays and why.
-        With `delete_unverified`, files that no version has go although they are younger than 7 days, unless work is
-        known to be in progress. Raises Conflict while a run of CLEAN or RESTORE is running.
+        Versions that savepoints, read leases, tags and commits in progress need are kept; the result lists the kept
+        versions with the reasons. With `delete_unverified`, files that no version has are removed even if they are
+        younger than 7 days, unless work is known to be in progress. Raises Conflict while a run of CLEAN or RESTORE is
+        running.
         """
         from deployer.table.optimize import cleanup
 

@@ -1,4 +1,4 @@
-"""The methods of a table that refresh it, where it is a materialized view."""
+"""The methods of a table that refresh a materialized view."""
 
 from __future__ import annotations
 
@@ -34,22 +34,23 @@ class ViewMethods(OpenedTable):
         _admission_strict: bool | None = None,
         **kwargs: Any,
     ) -> RefreshJobResult:
-        """Makes the materialized view the result of its query over the newest rows of its sources, and returns what it
-        did.
+        """Brings the materialized view up to date with the newest rows of its sources, and returns the result.
 
-        What changed since the last refresh is taken over as one version; readers see the former or the new view.
-        All sources are read at one moment. Commits that only rearrange rows cost nothing. The first refresh, and one
-        after a change that cannot be taken over, computes all rows; the result says why, as `plan_refresh` does before.
+        The changes since the last refresh are applied as one version; readers see the former or the new view. All
+        sources are read at one point in time. Commits that only rearrange rows cost nothing. The first refresh computes
+        all rows, and so does one after a change that cannot be applied; the result states the reason, and so does
+        `plan_refresh` in advance.
 
-        `src_version` is a version of the source to reflect instead of the newest, of a view with one source. With
-        `where`, an SQL condition on the view's columns, its rows are computed again from the versions that the view
-        reflects already; other rows stay, and it reflects the same versions afterwards. `full` computes all rows again.
-        `max_rows_per_fragment` limits the files that are written. A `job_id` that is done does nothing again.
+        `src_version`, for a view with one source, is the version of the source to reflect instead of the newest.
+        `where` is an SQL condition on the view's columns: the rows that meet it are computed again from the versions
+        that the view already reflects, and other rows stay. `full` computes all rows again. `max_rows_per_fragment`
+        limits the rows of written files. A `job_id` that is already done does nothing.
 
-        Raises RuntimeError (`NoStableRowIds`) for another `src_version` than the one reflected where the rows of the
-        source have neither row keys nor stable row ids; InvalidInput for a table that is not a view and for arguments
-        that cannot be; NotFound for a source, or a version of it, that is gone; Refused for one that was renamed, is
-        offline or lacks a column of the query; Conflict while another refresh runs. The view stays as it was then.
+        Raises RuntimeError (`NoStableRowIds`) for a `src_version` other than the reflected one where the rows of the
+        source have neither row keys nor stable row ids. Raises InvalidInput for a table that is not a view and for
+        invalid arguments, NotFound for a source or version that no longer exists, Refused for a source that was
+        renamed, is offline or lacks a column of the query, and Conflict while another refresh runs. An error leaves the
+        view unchanged.
         """
         from deployer.views.refresh.refresh import refresh
 
@@ -70,10 +71,10 @@ class ViewMethods(OpenedTable):
         _admission_strict: bool | None = None,
         **kwargs: Any,
     ) -> JobFuture[RefreshJobResult]:
-        """Starts `refresh` in a thread with a connection of its own, and returns the job.
+        """Starts `refresh` in a thread with its own connection, and returns the job.
 
-        Its `result()` waits and returns what `refresh` returns, or raises what it raises. The process ends only when
-        the refresh has ended.
+        Its `result()` waits and returns the result of `refresh`, or raises its error. The process ends only after the
+        refresh has ended.
         """
         from dataclasses import replace
 
@@ -89,9 +90,11 @@ class ViewMethods(OpenedTable):
         return JobFuture(job.table.root, job.table.entry.table_id, job.job_id, work)
 
     def plan_refresh(self, *, src_version: int | None = None, full: bool = False) -> RefreshPlan:
-        """Returns what `refresh` would do now: nothing, an incremental refresh or a full one and why, with the
-        fragments, rows and bytes that it would read. Logs and manifests are read, and no data file. Raises as
-        `refresh` does."""
+        """Returns the plan of a refresh: nothing, an incremental or a full refresh, with the reason and the fragments,
+        rows and bytes that it would read.
+
+        Reads logs and manifests, but no data file. Raises the same errors as `refresh`.
+        """
         from deployer.views.refresh.engine import queries_of
         from deployer.views.refresh.refresh import plan_refresh
         from deployer.views.refresh.results import RefreshRequest

@@ -1,4 +1,4 @@
-"""Runs parts of the work on a dataset, such as a rewrite: in this process, several at a time, or as a Spark job."""
+"""Runs the parts of the work on a dataset, such as a rewrite, in this process, several at a time, or as a Spark job."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from deployer.datasets.lance_types import LanceDataset
 
-# Lance encodes and decodes pages in as many threads as there are cores but two, which it leaves to its reading: in one
-# thread, where there are two cores.
+# By default, Lance leaves two cores to reading, and encodes and decodes pages in as many threads as there are other
+# cores: on a machine with two cores, in one thread.
 os.environ.setdefault("LANCE_CPU_THREADS", str(os.cpu_count() or 1))
 
 OnRows = Callable[[int], None]  #: called with the number of newly read rows; an exception from it ends the work
@@ -33,8 +33,8 @@ T = TypeVar("T")
 
 
 class Work(Protocol[T]):
-    """A part of the work on a dataset, with all that a process needs to do it: it is pickled. `version` is the
-    dataset's."""
+    """A part of the work on a dataset, with everything that a process needs to run it; it is pickled. `version` is the
+    version of the dataset."""
 
     @property
     def version(self) -> int: ...
@@ -50,8 +50,10 @@ Job = Work[WrittenFragment]  #: a part of a rewrite of files
 
 
 def in_driver(dataset: LanceDataset, jobs: Sequence[Work[T]], on_rows: OnRows) -> list[list[T]]:
-    """Runs all jobs in this process, as many at a time as there are cores, and returns their results. The first failure
-    ends all of them."""
+    """Runs all jobs in this process, as many at a time as there are cores, and returns their results.
+
+    The first failure ends all of them.
+    """
     stop = threading.Event()
 
     def reported(rows: int) -> None:
@@ -75,8 +77,8 @@ def in_driver(dataset: LanceDataset, jobs: Sequence[Work[T]], on_rows: OnRows) -
 
 
 def with_spark(session: SparkSession, location: str, jobs: Sequence[Work[T]], on_rows: OnRows) -> list[list[T]]:
-    """Runs all jobs as one Spark job, one Spark task each, and returns their results. When `on_rows` raises, the job is
-    cancelled.
+    """Runs all jobs as one Spark job with a task for each, and returns their results. An error of `on_rows` cancels the
+    Spark job.
 
     The job uses an RDD: planning and starting the same tasks with a DataFrame takes 2.5 times the processor time.
     """
@@ -88,7 +90,7 @@ def with_spark(session: SparkSession, location: str, jobs: Sequence[Work[T]], on
 
 
 def collected(session: SparkSession, frame: Any, location: str, rows: int, on_rows: OnRows) -> list[Any]:
-    """Returns the rows of a frame or an RDD; `on_rows` gets its share of `rows` as tasks end, and an exception from it
+    """Returns the rows of a frame or an RDD. As tasks end, `on_rows` gets their share of `rows`; an exception from it
     cancels the job."""
     group = f"rewrite-{uuid.uuid4().hex[:8]}"
     stopped: list[BaseException] = []
@@ -113,7 +115,7 @@ def collected(session: SparkSession, frame: Any, location: str, rows: int, on_ro
 
 
 class _Task:
-    """The function of a Spark task, which does the jobs of the given numbers."""
+    """The function of a Spark task, which runs the jobs with the given numbers."""
 
     def __init__(self, location: str, jobs: tuple[Work[Any], ...]) -> None:
         self._location, self._jobs = location, jobs
@@ -127,4 +129,4 @@ class _Task:
 
 
 def no_row_progress(_: int) -> None:
-    """No-op progress callback."""
+    """Does nothing, as a progress callback."""

@@ -1,10 +1,10 @@
-"""Builds an index of a large table in parts, as tasks of Spark, where a cluster for it is declared.
+"""Builds an index of a large table in parts, as tasks of Spark, where a cluster is declared.
 
-`up` and calls of a program send the build to a declared cluster on AWS. Services and loads, which build indexes that
-waited for rows, do so where they run.
+`up` and calls of a program send the build to a declared cluster on AWS. Services and loads build indexes that waited
+for rows, in the place where they run themselves.
 
 A part is a segment of the index over some fragments. Lance uses all cores of one machine for a single call, so parts
-only help for tables that take one machine a long time.
+help only for tables that take one machine a long time.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from deployer.state.model.entities import InstanceState
 
 SMALL_ROWS = work_places.SMALL_ROWS  #: up to this many rows, this process builds an index
-PART_ROWS = 1_000_000  #: default least rows of a part: a Spark task for fewer rows is not faster
+PART_ROWS = 1_000_000  #: the default least number of rows of a part; a Spark task for fewer rows is not faster
 
 
 @dataclass(frozen=True, slots=True)
 class IndexSession:
-    """A session that builds parts, `at_once` of them at a time; it is started when there is something to build."""
+    """A session that builds parts, `at_once` of them at a time. `start` starts it once there is an index to build."""
 
     start: Callable[[], SparkSession]
     at_once: int
@@ -44,8 +44,8 @@ class IndexSession:
     def plan(
         self, location: str, rows: int, parts: int | None = None, options: Mapping[str, Any] | None = None
     ) -> BuildPlan:
-        """Returns how an index of the dataset with this many rows is built. By default it has one part for each
-        PART_ROWS rows, at most as many as run at a time."""
+        """Returns the plan of an index build for the dataset with this many rows. By default, the index has one part
+        for each PART_ROWS rows, and at most as many parts as run at a time."""
         by_rows = max(1, min(self.at_once, rows // PART_ROWS))
         return BuildPlan(parts or by_rows, partial(_run, self.start, location), options or {})
 
@@ -101,7 +101,7 @@ def plans_by_size(instance: Callable[[], InstanceState]) -> PlanBuild:
 def _run(
     start: Callable[[], SparkSession],
     location: str,
-    dataset: LanceDataset,  # tasks open it themselves
+    dataset: LanceDataset,  # not used: tasks open the dataset themselves
     jobs: Sequence[SegmentJob],
     on_rows: OnRows,
 ) -> list[list[Any]]:

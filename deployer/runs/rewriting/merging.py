@@ -1,4 +1,4 @@
-"""The order in which sorted runs of rows are merged: a permutation of all their rows, found from their keys alone.
+"""The order in which sorted runs of rows are merged: a permutation of all their rows, computed only from their keys.
 
 Each key column becomes whole numbers in the same order, and these are packed into one number a row. Where the row's
 position fits into the number too, numpy sorts these numbers by vector instructions. Otherwise its Timsort finds the
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 _MANY_ROWS = 100_000
 _BLOCK = 65_536
-_MOST = 2**62  #: most distinct values of one packed number
+_MOST = 2**62  #: the most distinct values of one packed number
 
 
 def merge_order(keys: pa.Table) -> NDArray[np.int64]:
     """Returns the positions of the rows in ascending order of all columns, nulls last; equal rows keep their order.
 
-    Strings order by their UTF-8 bytes, NaN after all numbers, as in `sorted_rows`.
+    Strings are ordered by their UTF-8 bytes, and NaN comes after all numbers, as in `sorted_rows`.
     """
     columns = _all_codes(keys)
     first, different = next(columns)
@@ -46,10 +46,10 @@ def merge_order(keys: pa.Table) -> NDArray[np.int64]:
 
 
 def _order_of(packed: NDArray[np.int64], different: int) -> NDArray[np.int64]:
-    """Returns the positions of the numbers, which are below `different`, in ascending order; overwrites the numbers
-    where it can.
+    """Returns the positions of the numbers in ascending order of the numbers, which are below `different`.
 
-    With the position in its last bits each number is unique, so that any sorting method can be used.
+    Where the position fits into the last bits of a number, it overwrites the numbers: each is then unique, so that any
+    sorting method can be used.
     """
     bits = len(packed).bit_length()
     if different << bits > _MOST:
@@ -64,8 +64,8 @@ def _order_of(packed: NDArray[np.int64], different: int) -> NDArray[np.int64]:
 
 
 def _all_codes(keys: pa.Table) -> Iterator[tuple[NDArray[np.integer], int]]:
-    """Yields the ranks of each column; several columns at a time for many rows, since numpy and Arrow release the
-    GIL."""
+    """Yields the ranks of each column. For many rows, threads compute several columns at a time, since numpy and Arrow
+    release the GIL."""
     if keys.num_columns == 1 or keys.num_rows < _MANY_ROWS:
         yield from map(_codes, keys.columns)
         return
@@ -96,24 +96,24 @@ def _of_integers(values: pa.ChunkedArray) -> tuple[NDArray[np.integer], int]:
     least, most = int(found.min()), int(found.max())
     if most - least >= _MOST:
         return _dense(found)
-    wide = found if found.dtype == np.uint64 else found.astype(np.int64, copy=False)  # small ones would overflow
+    wide = found if found.dtype == np.uint64 else found.astype(np.int64, copy=False)  # small types would overflow
     apart = (wide - wide.dtype.type(least)).astype(np.int64, copy=False)
-    step = int(np.gcd.reduce(apart)) if most - least > len(found) else 1  # times that are whole hours, such as these
+    step = int(np.gcd.reduce(apart)) if most - least > len(found) else 1  # such as one hour, for times of whole hours
     if step > 1:
         apart //= step
     return apart, (most - least) // step + 1
 
 
 def _of_others(values: pa.ChunkedArray) -> tuple[NDArray[np.integer], int]:
-    """Returns ranks, by sorting only the distinct values."""
+    """Returns the ranks and their number. Sorts only the distinct values."""
     encoded = values.combine_chunks().dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()
     distinct = encoded.dictionary
     order = np.asarray(pc.sort_indices(distinct))
-    ranks = np.empty(len(order) + 1, np.int32)  # this width holds as many indices as there are
+    ranks = np.empty(len(order) + 1, np.int32)  # 32 bits are enough for all indices of a dictionary
     ranks[order] = np.arange(len(order), dtype=np.int32)
-    if pa.types.is_floating(distinct.type):  # 0.0 and -0.0 are two values and one key
+    if pa.types.is_floating(distinct.type):  # 0.0 and -0.0 are two values, but the same key
         ranks[order] = _ranks_of_equal(np.asarray(distinct)[order])
     indices = np.asarray(pc.fill_null(encoded.indices, len(order)) if values.null_count else encoded.indices)
     return ranks[indices], max(1, len(order))
@@ -129,5 +129,5 @@ def _dense(codes: NDArray[np.integer]) -> tuple[NDArray[np.int64], int]:
 
 
 def runs_of(counts: Sequence[int]) -> NDArray[np.int32]:
-    """Returns the number of the run of each row, where `counts` are the rows of each run."""
+    """Returns for each row the number of its run. `counts` has the number of rows of each run."""
     return np.repeat(np.arange(len(counts), dtype=np.int32), counts)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def pieces_of(table: ReadTable, dataset: LanceDataset, *, any_kind: bool = False) -> list[Piece]:
-    """Returns the recorded files of the dataset in its order. `any_kind`: all have one kind."""
+    """Returns the recorded files of the dataset in its order. With `any_kind`, all of them have the same kind."""
     kinds = {} if any_kind else _kinds(table, dataset)
     found = []
     for fragment in dataset.get_fragments():
@@ -28,8 +28,11 @@ def pieces_of(table: ReadTable, dataset: LanceDataset, *, any_kind: bool = False
 
 
 def unclaimed(table: ReadTable, pieces: Sequence[Piece], *, in_order: bool) -> list[Piece]:
-    """Returns the pieces whose columns no running run writes. `in_order` returns only those after all pieces with such
-    a run, because files after a rewritten one get new numbers."""
+    """Returns the pieces whose columns no running run writes.
+
+    With `in_order`, returns only pieces after the last one whose columns are written, since files after a rewritten one
+    get new numbers.
+    """
     claimed = claimed_fragments(table.state)
     if not claimed:
         return list(pieces)
@@ -45,7 +48,7 @@ def claimed_fragments(state: TableState) -> frozenset[int]:
 
 
 def _kinds(table: ReadTable, dataset: LanceDataset) -> dict[int, str]:
-    """Returns the parts of indexes that cover each fragment, where that limits what can be joined (see
+    """Returns the parts of indexes that cover each fragment, if they limit which fragments can be joined (see
     `by_indexes`)."""
     from deployer.runs.rewriting.run import by_indexes  # it sets up Lance for work on all cores
 
@@ -60,7 +63,7 @@ def _kinds(table: ReadTable, dataset: LanceDataset) -> dict[int, str]:
 
 
 def placed(state: TableState, piece: Piece) -> Piece:
-    """Returns the piece with the leaf that holds all of its keys, which a run records before it plans."""
+    """Returns the piece with the leaf whose range has all of its keys. A run records this leaf before it plans."""
     leaf = leaf_of(state, piece.file)
     return piece if leaf is None else replace(piece, file=replace(piece.file, partition=leaf.partition_id))
 
@@ -72,7 +75,7 @@ def reach_of(file: File, leaves: Sequence[Partition]) -> tuple[int, int]:
 
 
 def joined_across(across: Iterable[tuple[int, int, Piece]]) -> list[tuple[int, int, list[Piece]]]:
-    """Groups files that have a leaf in common."""
+    """Returns groups of files that have a leaf in common, each with its first and last leaf."""
     found: list[tuple[int, int, list[Piece]]] = []
     for first, last, piece in sorted(across, key=lambda each: (each[0], each[1], each[2].file.fragment_id)):
         if found and first <= found[-1][1]:

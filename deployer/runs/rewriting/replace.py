@@ -1,6 +1,6 @@
-"""Commits rewritten fragments in the place of others, by the protocol of `deployer.datasets.commit.protocol`.
+"""Commits rewritten fragments in place of others, by the protocol of `deployer.datasets.commit.protocol`.
 
-Appends do not conflict. Another change of the same fragments conflicts: that change stays, and this rewrite is
+Appends do not conflict. Another change of the same fragments conflicts: the other change stays, and this rewrite is
 discarded.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
     from deployer.state.store import StateStore
 
-ATTEMPTS = 12  #: how often a commit is sent again after others committed changes of other fragments
+ATTEMPTS = 12  #: the attempts of a commit, which is sent again after others changed other fragments
 _BACKOFF = Backoff(first=0.04, longest=2.0)
 
 Fragments = Mapping[int, Any]  #: Lance's metadata by fragment id
@@ -48,10 +48,9 @@ def commit_rewritten(
 ) -> Job:
     """Replaces the old fragments, which belong to `read_version`, by the new ones, as one version of the dataset.
 
-    `keep_order`: later fragments get new numbers, without being rewritten, so that Lance keeps the order.
-
-    Raises Conflict when another process changed or removed one of the old fragments, the table was rewritten, or others
-    commit continuously: nothing is committed then. Raises OutcomeUnknown when Lance did not answer and the outcome
+    With `keep_order`, later fragments get new numbers without being rewritten, so that Lance keeps the order. Raises
+    Conflict where another process changed or removed one of the old fragments, the table was rewritten, or others
+    commit continuously; then nothing is committed. Raises OutcomeUnknown where Lance did not answer and the outcome
     cannot be found.
     """
     now, state = current(store, root, entry, store.table(entry.table_id))
@@ -94,8 +93,7 @@ def _committed(
 ) -> Recorded:
     """Commits the fragments, and returns the recorded commit.
 
-    Loads on this machine wait meanwhile, because otherwise they or this commit would lose one race after another in
-    Lance.
+    Loads on this machine wait meanwhile. Otherwise they or this commit would lose one race after another in Lance.
     """
     store, entry, state = commits.store, commits.entry, intent.state
     for attempt in _BACKOFF.attempts(ATTEMPTS):
@@ -122,8 +120,8 @@ def _committed(
 
 
 def _committed_files(state: TableState, groups: Sequence[RewrittenGroup]) -> tuple[CommittedFile, ...]:
-    """Returns the new files in the form of commit metadata. Rows of a group count as computed wherever those of its old
-    files do."""
+    """Returns the new files in the form of commit metadata. The new files of a group record every definition that
+    computed values of its old files."""
     found = []
     for group in groups:
         files = [state.files.get(fragment.id) for fragment in group.old]
@@ -133,7 +131,7 @@ def _committed_files(state: TableState, groups: Sequence[RewrittenGroup]) -> tup
 
 
 def _require_same(entry: TableEntry, dataset: LanceDataset, old: Fragments) -> None:
-    """Raises Conflict when the rows or values of a fragment have changed since it was read."""
+    """Raises Conflict where the rows or values of a fragment have changed since it was read."""
     for number, fragment in old.items():
         found = dataset.get_fragment(number)
         if found is None or found.metadata.to_json() != fragment.to_json():
@@ -157,7 +155,7 @@ def _in_place(
                 groups.append(group)
         elif groups:
             file = state.files.get(fragment.id)
-            if file is None or fragment.deletion_file is not None:  # which is found by the fragment's number
+            if file is None or fragment.deletion_file is not None:  # Lance finds it by the fragment's number
                 raise _moved(entry, f"another process deleted rows of fragment {fragment.id} meanwhile")
             moved = WrittenFragment(
                 {**fragment.to_json(), "id": 0}, file.partition, file.rows, None, file.sorted, FileClustering.of(file)

@@ -1,4 +1,4 @@
-"""Runs the parts of a change of rows in Spark's tasks, such as one for the fragments of each leaf; the driver commits
+"""Runs the parts of a change of rows as Spark tasks, such as one for the fragments of each leaf. The driver commits
 once."""
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def tasks_by(
     on_progress: OnProgress = no_progress,
     doing: str = "changing rows",
 ) -> RunTasks:
-    """Returns a function that runs the tasks of a change; `session` is called when the tasks need Spark. `doing` is the
+    """Returns a function that runs the tasks of a change. It calls `session` where the tasks need Spark. `doing` is the
     text for progress."""
 
     def report_progress(now: Progress) -> None:
@@ -51,7 +51,7 @@ def tasks_by(
 def run_with_spark(
     session: SparkSession, tasks: Sequence[RowTask[DoneT]], on_progress: OnProgress = no_progress
 ) -> list[DoneT]:
-    """Runs all tasks as one Spark job; when `on_progress` raises, the job is cancelled."""
+    """Runs all tasks as one Spark job and returns their results. An Interrupted from `on_progress` cancels the job."""
     if not tasks:
         return []
     group, location = f"rows-{uuid.uuid4().hex[:8]}", tasks[0].location
@@ -77,7 +77,7 @@ def run_with_spark(
 
 
 class _Task:
-    """The function of a Spark task, which does the parts of the given numbers."""
+    """The function of a Spark task, which runs the parts with the given numbers."""
 
     def __init__(self, tasks: tuple[RowTask[Any], ...]) -> None:
         self._tasks = tasks

@@ -1,8 +1,8 @@
 """A run of COMPACT or CLUSTER that rewrites files of a table.
 
-It is planned, written and committed in portions. Each portion is a version of its own. When `on_progress` raises
-Interrupted, or Ctrl-C is pressed, the run ends, and committed portions stay. Loads continue meanwhile. A portion whose
-files another process changed is planned again.
+The run is planned, written and committed in portions. Each portion is a separate version. The run ends where
+`on_progress` raises Interrupted or the user presses Ctrl-C; committed portions stay. Loads continue meanwhile. A
+portion whose files another process changed is planned again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ROUNDS = 6  #: how often the rest is planned again: after conflicts, or after fi
 
 
 class Rewriting(Protocol):
-    """The rewriting of a service. `kind` is the kind of its jobs, `doing` the text for progress."""
+    """The rewriting of a service. `kind` is the kind of its jobs, and `doing` is the text for progress."""
 
     @property
     def kind(self) -> str: ...
@@ -56,7 +56,7 @@ class Rewriting(Protocol):
         """Returns whether files after the rewritten ones have to stay after them."""
 
     def tasks(self, table: OpenTable, dataset: LanceDataset, *, any_kind: bool = False) -> Sequence[Task]:
-        """Returns the tasks. `any_kind`: as if all files were in the same parts of indexes."""
+        """Returns the tasks. With `any_kind`, plans as if all files were in the same parts of indexes."""
 
     def written(
         self,
@@ -66,7 +66,7 @@ class Rewriting(Protocol):
         session: Callable[[], SparkSession] | None,
         on_rows: OnRows,
     ) -> list[list[WrittenFragment]]:
-        """Writes and returns the new fragments of each task, with Spark where a session is given."""
+        """Writes the new fragments of each task, with Spark if a session is given, and returns them."""
 
     def is_better(self, table: OpenTable, task: Task, made: Sequence[WrittenFragment]) -> bool:
         """Returns whether the new fragments of a task are to replace the old ones."""
@@ -74,7 +74,7 @@ class Rewriting(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TableStats:
-    """A table at one time: `rows` counts live rows, `bytes` are those of the version's files."""
+    """The figures of a table at one time. `rows` counts live rows; `bytes` is the size of the version's files."""
 
     files: int
     rows: int
@@ -94,8 +94,11 @@ class TableStats:
 
 @dataclass(frozen=True, slots=True)
 class RewriteStats:
-    """The figures of committed work. `rows` and `bytes_read` were rewritten into `bytes_written`, without
-    `deleted_rows`. `conflicts` counts portions that were planned again because others changed their files meanwhile."""
+    """The figures of committed work. `rows` rows and `bytes_read` bytes were rewritten into `bytes_written` bytes.
+
+    `deleted_rows` counts the dropped rows. `conflicts` counts portions that were planned again because others changed
+    their files meanwhile.
+    """
 
     tasks: int = 0
     portions: int = 0
@@ -112,7 +115,10 @@ def again(table: OpenTable) -> OpenTable:
 
 
 def with_whole_indexes(table: OpenTable, rewriting: Rewriting, on_progress: OnProgress) -> OpenTable:
-    """Returns the table after joining the parts of each index whose fragments could not be joined otherwise."""
+    """Joins the parts of each index, so that the fragments of all parts can be joined; returns the table after that.
+
+    Does nothing where indexes do not limit the joining of fragments, or where the rewriting has no tasks.
+    """
     dataset = table.dataset()
     if not by_indexes(table, dataset) or not observed_indexes(dataset):
         return table
@@ -143,7 +149,7 @@ class RewriteRun:
         """Plans and runs the tasks.
 
         Plans again for files that others changed, and for small files that remain after files were placed. Raises
-        Conflict when others repeatedly change the files of every portion.
+        Conflict where others repeatedly change the files of every portion.
         """
         most, portions = sys.maxsize, -1
         for _ in range(ROUNDS):
@@ -177,7 +183,7 @@ class RewriteRun:
         self._report_rows(0)
         session = self._session if self.engine == "spark" else None
         made = self._rewriting.written(table, dataset, tasks, session, self._report_rows)
-        self._report_rows(0)  # the last point at which it can be stopped
+        self._report_rows(0)  # the last point at which the portion can be stopped
         better = [self._rewriting.is_better(table, task, own) for task, own in zip(tasks, made, strict=True)]
         discard(table.location, [each for own, wins in zip(made, better, strict=True) if not wins for each in own])
         tasks = [task for task, wins in zip(tasks, better, strict=True) if wins]
@@ -189,7 +195,7 @@ class RewriteRun:
         there = {each.fragment_id: each for each in dataset.get_fragments()}
         old = [[there[number].metadata for number in task.fragments] for task in tasks]
         rewritten = [RewrittenGroup(tuple(before), tuple(after)) for before, after in zip(old, made, strict=True)]
-        job_id = f"{self.run_id}-{uuid.uuid4().hex[:8]}"  # never that of a process that held the run before
+        job_id = f"{self.run_id}-{uuid.uuid4().hex[:8]}"  # differs from ids of a process that held the run before
         try:
             commit_rewritten(
                 table.store,
@@ -234,6 +240,9 @@ def _engine(wanted: Engine, tasks: Sequence[Task]) -> tuple[str, str]:
 
 
 def by_indexes(table: ReadTable, dataset: LanceDataset) -> bool:
-    """Returns whether fragments in a part of an index cannot be joined with fragments outside of it. With stable row
-    ids Lance refuses this, so that it can keep indexes through a rewrite, and its own tasks never do it."""
+    """Returns whether fragments in a part of an index cannot be joined with fragments outside of the part.
+
+    With stable row ids, Lance refuses to join them, so that it can keep indexes through a rewrite. Lance's own tasks
+    never join them.
+    """
     return bool(dataset.has_stable_row_ids) or not table.layout().order

@@ -14,16 +14,16 @@ from deployer.runs.rewriting.merging import merge_order
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
-STREAM_BYTES = 1_000_000  #: a smaller file is read at once, because opening it costs more than holding it
-HELD_BYTES = 32_000_000  #: bytes that are read at once, for all files
-BUFFER_BYTES = 16_000_000  #: what Lance reads ahead of each file
+STREAM_BYTES = 1_000_000  #: a smaller file is read as a whole, because opening it costs more than holding it
+HELD_BYTES = 32_000_000  #: if all files together are not larger, each is read as a whole
+BUFFER_BYTES = 16_000_000  #: the bytes that Lance reads ahead of each file
 GUESSED_ROW_BYTES = 64
 ROWS_READ_AHEAD = 1_048_576  #: bytes of all runs together
 _BATCH_ROWS = (1024, 16_384)
 
 
 class Run(Protocol):
-    """Rows in order; `take` returns the next ones."""
+    """A run of sorted rows. `take` returns the next rows."""
 
     rows: int
 
@@ -43,7 +43,7 @@ class BufferedRows:
 
 
 class Streamed:
-    """A run that is read as its rows are taken, except its first batch, which `begun` reads."""
+    """A run that is read as its rows are taken. Only its first batch is read in advance, by the executor `begun`."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch], rows: int, begun: Executor) -> None:
         self.rows, self._batches, self._place = rows, batches, 0
@@ -75,10 +75,11 @@ class Runs:
 def open_runs(
     dataset: LanceDataset, fragments: Sequence[int], in_order: frozenset[int], order: Sequence[str], threads: int
 ) -> tuple[Runs, pa.Table]:
-    """Returns the rows of the fragments as runs in the order of these columns, and these columns of all rows, run by
-    run. `in_order` are fragments that are in order already.
+    """Returns the rows of the fragments as runs that are sorted by the columns `order`, and these columns of all rows,
+    run by run.
 
-    Small fragments, and those that have to be sorted, are one run in memory. Deleted rows are left out.
+    `in_order` has the fragments that are already sorted. Small fragments, and those that must be sorted, are one run in
+    memory. Deleted rows are left out.
     """
     found = [dataset.get_fragment(number) for number in fragments]
     sizes = {each.fragment_id: _size(each.metadata) for each in found}
@@ -94,7 +95,7 @@ def open_runs(
     least, most = _BATCH_ROWS
     batch = max(least, min(most, ROWS_READ_AHEAD // max(1, len(streamed))))
     ahead = {"batch_size": batch, "batch_readahead": 1, "io_buffer_size": BUFFER_BYTES}
-    begun = ThreadPoolExecutor(threads, "open")  # opening a hundred takes longer than their keys take to sort
+    begun = ThreadPoolExecutor(threads, "open")  # opening a hundred files takes longer than sorting their keys
     of_files = [
         Streamed(iter(rows_of(dataset, [each], **ahead).to_batches()), each.count_rows(), begun) for each in streamed
     ]
@@ -109,15 +110,17 @@ def open_runs(
 
 
 def _size(fragment: Any) -> int:
-    """Returns the bytes of a fragment, estimated from rows where Lance lacks them: for pages that its own compaction
-    copied."""
+    """Returns the size of a fragment in bytes. Lance does not record it for pages that its own compaction copied; then
+    it is estimated from the number of rows."""
     known = sum(file.file_size_bytes or 0 for file in fragment.files)
     return int(known or fragment.physical_rows * GUESSED_ROW_BYTES)
 
 
 def rows_of(dataset: LanceDataset, fragments: Sequence[Any], **options: Any) -> Any:
-    """Returns a scanner of the fragments' live rows, in their order. It has row ids only where these are stable; other
-    row ids are positions, which change."""
+    """Returns a scanner of the fragments' live rows, in their order.
+
+    It returns row ids only where these are stable; other row ids are positions, which change.
+    """
     return dataset.scanner(
         fragments=list(fragments),
         scan_in_order=True,

@@ -1,8 +1,8 @@
-"""Tasks of services that rewrite files of a table, and the sizes that decide which files and how many. Pure.
+"""Tasks of services that rewrite files of a table, and the sizes that decide which files and how many. Pure functions.
 
-A file's size is its *weight*: the larger of its bytes and its live rows, each as a share of a full file. A file below
-half a weight is small. Outputs of a task have equal sizes, so each has at least half a weight unless there is only one:
-compacted files need no rewrite until more is written.
+The *weight* of a file is the larger of its bytes and its live rows, each as a share of a full file. A file with a
+weight below 0.5 is small. The output files of a task have equal sizes, so each has a weight of at least 0.5 unless
+there is only one. So compacted files need no rewrite until more is written.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from deployer.state.model.entities import File
 
 Strategy = Literal["size", "tiered", "leveled"]
 
-SMALL = 0.5  #: part of a weight
+SMALL = 0.5  #: the weight below which a file is small
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """The sizes of a plan: `file_bytes` and `file_rows` of a full file, `task_bytes` read by a task."""
+    """The sizes of a plan: `file_bytes` and `file_rows` of a full file, and the `task_bytes` that a task reads."""
 
     file_bytes: int = 256_000_000
     file_rows: int = 1_048_576
@@ -36,9 +36,10 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A file with facts from the dataset: `deleted` rows are still in it, and `file.rows` does not count them.
+    """A file with facts from the dataset. `deleted` counts rows that are still in the file; `file.rows` does not count
+    them.
 
-    Only pieces of the same `kind` may be joined: see `pieces`.
+    Only pieces of the same `kind` may be joined; see the module `pieces`.
     """
 
     file: File
@@ -57,7 +58,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Fragments to rewrite, in the order of the dataset; `leaves` are the possible leaves of their rows.
+    """Fragments to rewrite, in the order of the dataset. `leaves` are the possible leaves of their rows.
 
     With one leaf, all rows stay in it. With several, for tables with keys, each row goes to the leaf that holds its
     key.
@@ -83,12 +84,12 @@ class Task:
 
 
 def files_of(rows: int, size: int, sizes: Sizes) -> int:
-    """Returns the number of files that the rows become."""
+    """Returns the number of files for this many rows and bytes; 0 without rows."""
     return max(1, math.ceil(sizes.weight(rows, size) - 1e-9)) if rows else 0
 
 
 def in_batches(tasks: Sequence[Task], portion_bytes: int) -> list[list[Task]]:
-    """Groups the tasks in their order; the tasks of a portion are committed together."""
+    """Returns the tasks in portions, in their order. The tasks of a portion are committed together."""
     batches: list[list[Task]] = []
     size = 0
     for task in tasks:
@@ -101,18 +102,18 @@ def in_batches(tasks: Sequence[Task], portion_bytes: int) -> list[list[Task]]:
 
 
 def is_small(piece: Piece, sizes: Sizes) -> bool:
-    """Returns whether the file is to be merged with others, by its live rows. Only CLUSTER joins files that it
-    arranged."""
+    """Returns whether the file is small, by its live rows. Files that CLUSTER arranged are not small here, since only
+    CLUSTER joins them."""
     return not piece.file.keeps_clustering and sizes.weight(piece.file.rows, piece.live_bytes) < SMALL
 
 
 def is_due(piece: Piece, sizes: Sizes) -> bool:
-    """Returns whether the file is rewritten at any size because of its share of deleted rows."""
+    """Returns whether the file is rewritten, whatever its size, because of its share of deleted rows."""
     return piece.deleted > 0 and piece.deleted_share > sizes.max_deleted_share
 
 
 def chunks(pieces: Sequence[Piece], most: int) -> Iterator[list[Piece]]:
-    """Splits the pieces in their order, into parts of at most `most` bytes, unless one piece is larger."""
+    """Yields the pieces in their order, in parts of at most `most` bytes each, unless one piece is larger."""
     part: list[Piece] = []
     for piece in pieces:
         if part and sum(each.file.bytes for each in part) + piece.file.bytes > most:

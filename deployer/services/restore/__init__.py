@@ -1,4 +1,4 @@
-"""RESTORE: makes tables as they were at a savepoint or a version. `restore_tables` runs it.
+"""RESTORE: returns tables to the content of a savepoint or a version. `restore_tables` runs it.
 
 A restore makes a new version of the table, so that it can be undone.
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from deployer.services.restore.restoring import Restored
     from deployer.state.store import StateStore
 
-BEFORE = "before-restore-"  #: of the names of savepoints that are made before a restore
-KEPT = dt.timedelta(days=30)  #: how long the savepoint before a restore is there
-ATTEMPTS = 5  #: how often a restore that is forced begins again because others commit meanwhile
+BEFORE = "before-restore-"  #: prefix of the names of savepoints that are made before a restore
+KEPT = dt.timedelta(days=30)  #: how long the savepoint before a restore is kept
+ATTEMPTS = 5  #: the attempts of a restore with `force`, which begins again where others commit meanwhile
 
 
 def restore_tables(
@@ -37,16 +37,16 @@ def restore_tables(
     author: str | None = None,
     catalog: CatalogUndoing | None = None,
 ) -> tuple[str, list[Restored]]:
-    """Makes the tables as the previews (`preview_restore`, `preview_restore_at`) say, and the catalog as
-    `preview_catalog` says: all of them, or none.
+    """Restores the tables as previewed by `preview_restore` or `preview_restore_at`, and the catalog as previewed by
+    `preview_catalog`: all of them, or none.
 
-    Each table has a run of RESTORE, all under one id. First it takes a savepoint of all of them, `before-restore-…`,
-    unless not `save_first`; gives its name (empty: none) and what became of each table. It can be repeated: a table
-    that is as it was then is SKIPPED.
+    Each table has a run of RESTORE; all runs have one id. With `save_first`, a savepoint `before-restore-…` of all of
+    them is made first. Returns its name (empty without one) and the outcome for each table. The call can be repeated: a
+    table that already has the content is SKIPPED.
 
-    Raises Conflict when a table or the catalog was changed since the preview, unless `force`, or while COMPACT, CLUSTER
-    or CLEAN runs on a table, and Refused for more tables than one transaction of the state may have: nothing is
-    restored then.
+    Raises Conflict where a table or the catalog was changed since the preview, unless `force`, and while COMPACT,
+    CLUSTER or CLEAN runs on a table. Raises Refused for more tables than one transaction of the state may have. An
+    error means that nothing was restored.
     """
     from deployer.platform.system.progress import no_progress
     from deployer.runs.runner import RunRequest, as_runs
@@ -82,7 +82,7 @@ def restore_tables(
 
 def _require_one_transaction(store: StateStore, planned: Sequence[Undoing], *, catalog: bool) -> None:
     moved = catalog or any(each.point.dataset != each.base.dataset for each in planned)
-    logs = len(planned) + (1 if moved else 0)  # the instance's log says which dataset a table has, and has the catalog
+    logs = len(planned) + (1 if moved else 0)  # the instance's log has the catalog, and the dataset of each table
     if store.transaction_logs is not None and logs > store.transaction_logs:
         most = store.transaction_logs - (1 if moved else 0)
         raise Refused(
@@ -94,7 +94,7 @@ def _require_one_transaction(store: StateStore, planned: Sequence[Undoing], *, c
 def _save(
     store: StateStore, root: str, planned: Sequence[Undoing], label: str, author: str | None, *, catalog: bool = False
 ) -> str:
-    """Takes a savepoint of the tables, and of the catalog, as they are; returns its name."""
+    """Makes a savepoint of the present tables, and with `catalog` of the catalog; returns its name."""
     from deployer.platform.system.clock import Clock
     from deployer.services.savepoints.savepoints import make_savepoint, name_by_time
     from deployer.state.model.catalog_savepoints import catalog_savepoints
@@ -112,9 +112,9 @@ def _save(
 
 
 def _work(work: Work[None]) -> Restored:
-    """Restores the newest savepoint that no restore has made. Makes a savepoint of the table as it is first.
+    """Restores the newest savepoint that was not made by a restore. First makes a savepoint of the present table.
 
-    Raises NotFound when there is no savepoint, and as `restore_tables` does.
+    Raises NotFound where there is no savepoint, and the same errors as `restore_tables`.
     """
     from deployer.services.restore.planning import preview_restore
     from deployer.services.restore.restoring import restore_all
@@ -141,7 +141,7 @@ def _result() -> type[Restored]:
     return Restored
 
 
-#: Runs on demand only, and has no options.
+#: the definition of RESTORE, which runs only on demand and has no options
 RESTORE: ServiceDefinition[None, Restored] = ServiceDefinition(
     "RESTORE", lambda _options: None, _work, _result, lambda _table: "goes back to the newest savepoint"
 )

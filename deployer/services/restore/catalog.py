@@ -1,6 +1,6 @@
 """The changes of the catalog that a restore would undo: its datasets of recordings and its entries of external tables.
 
-Recordings and the data of external tables are not the instance's, and stay as they are.
+Recordings and the data of external tables do not belong to the instance, so a restore does not change them.
 """
 
 from __future__ import annotations
@@ -22,13 +22,16 @@ from deployer.state.model.declared_properties import DATASET_NAME
 from deployer.state.model.entities import INSTANCE_LOG, JSON
 from deployer.state.store import StateStore
 
-_OF_RESTORES = ("sources", "restored")  #: fields of a record in which a restored one differs from the saved one
+_OF_RESTORES = ("sources", "restored")  #: the fields in which a restored record differs from the saved one
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogUndoing:
-    """The changes that a return to the savepoint would undo: the names of entries that go, come back, or are as they
-    were then again. `base` is a hash of the catalog that the preview was made on."""
+    """The changes that a restore of the savepoint `name` would undo.
+
+    `removed`, `back` and `changed` name the entries that the restore would remove, bring back or change. `base` is a
+    hash of the catalog at the time of the preview.
+    """
 
     name: str
     base: str
@@ -42,9 +45,9 @@ class CatalogUndoing:
 
 
 def preview_catalog(store: StateStore, name: str) -> CatalogUndoing | None:
-    """Returns what a restore would undo of the catalog; None where it has no savepoint of that name.
+    """Returns the changes of the catalog that a restore would undo; None where the catalog has no such savepoint.
 
-    Raises Refused where a table of the instance has got the name of an entry since.
+    Raises Refused where a table of the instance now has the name of an entry of the savepoint.
     """
     instance = store.instance()
     savepoint = catalog_savepoints(instance).get(name)
@@ -75,7 +78,8 @@ def preview_catalog(store: StateStore, name: str) -> CatalogUndoing | None:
 
 
 def require_catalog(store: StateStore, undoing: CatalogUndoing, *, force: bool) -> None:
-    """Raises Conflict where the savepoint was removed since the preview, or, without `force`, the catalog changed."""
+    """Raises Conflict where the savepoint was removed since the preview, or where the catalog was changed since, unless
+    `force`."""
     instance = store.instance()
     if undoing.name not in catalog_savepoints(instance):
         raise Conflict(
@@ -90,8 +94,7 @@ def require_catalog(store: StateStore, undoing: CatalogUndoing, *, force: bool) 
 
 
 def restore_catalog(store: StateStore, undoing: CatalogUndoing, author: str | None = None) -> None:
-    """Makes the catalog as it was, where no table is to be restored with it. Raises Conflict where the savepoint was
-    removed meanwhile."""
+    """Restores the catalog without tables. Raises Conflict where the savepoint was removed meanwhile."""
     store.commit(INSTANCE_LOG, [CatalogRestored(undoing.name)], author=author)
 
 

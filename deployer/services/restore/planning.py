@@ -1,4 +1,4 @@
-"""The plan of a restore: what it would undo in each table, and whether it can, before anything is changed."""
+"""The plan of a restore: the changes that it would undo in each table, and checks that it can be done."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The state that a preview was made on; each later commit to the table changes it."""
+    """The state of a table at the time of a preview. Each later commit to the table changes it."""
 
     dataset: int
     lance_version: int
@@ -41,12 +41,13 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class Undoing:
-    """The changes of one table that a return to a savepoint or a version would undo.
+    """The changes of one table that a restore of a savepoint or a version would undo.
 
-    `rows` and the like are as they are and as they would be. `removed` and `back`: rows of files that would go, and of
-    files that would come back; a compaction's are in both. `jobs` would be forgotten, `jobs_back` known again;
-    `changes` are those of columns, keys, partitions, indexes, settings and services, as a plan words them. `versions`
-    of the dataset would be undone; None where the table was rewritten since.
+    `rows`, `files`, `bytes` and `leaves` have the present number and the restored one. `removed` counts the rows of
+    files that would be removed, and `back` those of files that would come back; a compaction counts in both. The
+    restore would remove the records of `jobs` and bring back those of `jobs_back`. `changes` describes changes of
+    columns, keys, partitions, indexes, settings and services, as a plan does. `versions` counts the versions of the
+    dataset that would be undone; None where the table was rewritten since.
     """
 
     table: str
@@ -68,7 +69,8 @@ class Undoing:
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """The changes that a restore would undo, of tables and of the catalog, which is None where it is not restored."""
+    """The changes of tables and of the catalog that a restore would undo. `catalog` is None where it is not
+    restored."""
 
     tables: Sequence[Undoing]
     catalog: CatalogUndoing | None = None
@@ -83,33 +85,33 @@ class RestorePlan:
 
     @property
     def nothing(self) -> bool:
-        """Returns whether all is as it was then."""
+        """Returns whether the tables and the catalog already have the restored content."""
         return not self.changed_tables and not self.changes_catalog
 
 
 def preview_restore(
     store: StateStore, root: str, entries: Iterable[TableEntry], name: str, *, catalog: bool = False
 ) -> list[Undoing]:
-    """Returns what going back to the savepoint would undo of those of the tables that have it.
+    """Returns the changes that a restore of the savepoint would undo, for each of the tables that has the savepoint.
 
-    Raises NotFound when none has it, unless the `catalog` has, and Refused where its version or its state does not
-    exist any more.
+    Raises NotFound where no table has it, unless the `catalog` does, and Refused where its version or state no longer
+    exists.
     """
     tables = tables_with(store, root, entries, name, catalog=catalog)
     return [undoing(table, RestorePoint.of_savepoint(table.state.savepoints[name])) for table in tables]
 
 
 def preview_restore_at(store: StateStore, root: str, entry: TableEntry, at: str) -> Undoing:
-    """Returns what going back to a version or a time would undo of a table; `at` is as in `version_point`.
+    """Returns the changes of a table that a restore of a version or a time would undo; see `version_point` for `at`.
 
-    Raises as `version_point` does, and Refused as `preview_restore` does.
+    Raises the errors of `version_point`, and Refused as `preview_restore` does.
     """
     table = open_entry(store, root, entry)
     return undoing(table, version_point(table, at))
 
 
 def undoing(table: OpenTable, point: RestorePoint) -> Undoing:
-    """`preview_restore` of one open table."""
+    """Returns the changes that a restore would undo in one open table. Raises Refused as `preview_restore` does."""
     refuse_held_table(table.store, table.entry, "rows as they are now")
     now = table.state
     then = state_then(table, point)
@@ -139,7 +141,7 @@ def undoing(table: OpenTable, point: RestorePoint) -> Undoing:
 
 
 def state_then(table: OpenTable, point: RestorePoint) -> TableState:
-    """Returns the table's state at that moment. Raises Refused when it is not kept."""
+    """Returns the table's state at the restore point. Raises Refused where it is no longer kept."""
     try:
         then = table.store.table(table.entry.table_id, at=point.state_version)
     except NotFound as failure:
@@ -150,11 +152,14 @@ def state_then(table: OpenTable, point: RestorePoint) -> TableState:
         ) from failure
     if then.dataset != point.dataset or then.lance_version >= point.lance_version:
         return then
-    return state_at(_dataset(table, point), then)  # recorded only together with later versions
+    return state_at(_dataset(table, point), then)  # the log recorded the version only together with later ones
 
 
 def place_of(table: OpenTable, point: RestorePoint) -> Location:
-    """Returns where the dataset of that moment is, relative to the root; the table's own or a retired one."""
+    """Returns the location of the restore point's dataset, relative to the root: the table's dataset or a retired one.
+
+    Raises Refused where the dataset no longer exists.
+    """
     if point.dataset == table.state.dataset:
         return table.entry.location
     found = {each.number: each for each in table.state.datasets}.get(point.dataset)
@@ -164,7 +169,7 @@ def place_of(table: OpenTable, point: RestorePoint) -> Location:
 
 
 def require_rows(table: OpenTable, point: RestorePoint) -> None:
-    """Raises Refused when the dataset or the version of that moment was removed."""
+    """Raises Refused where the dataset or the version of the restore point was removed."""
     _dataset(table, point)
 
 

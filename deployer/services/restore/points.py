@@ -1,4 +1,4 @@
-"""The moment that a restore goes back to: a savepoint of a table, or a version of one of its datasets."""
+"""The point that a restore returns to: a savepoint of a table, or a version of one of its datasets."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from deployer.tables.open_table import OpenTable, ReadTable
 
 @dataclass(frozen=True, slots=True)
 class RestorePoint:
-    """A moment of one table. `lance_version` is of dataset number `dataset`.
+    """A point in the history of one table. `lance_version` is a version of dataset number `dataset`.
 
-    `name` is what the log records of a restore: the savepoint's name, or `version-DATASET.VERSION`. `words` name the
-    moment in messages: `savepoint then`, `version 3` or, for a dataset from before a rewrite, `version 1:3`.
-    `state_version` is the version of the table's log that has the columns, settings and files of that moment.
+    `name` is the name that the log records: the savepoint's name, or `version-DATASET.VERSION`. `label` is the name in
+    messages: `savepoint then`, `version 3` or, for a dataset from before a rewrite, `version 1:3`. `state_version` is
+    the version of the table's log that has the columns, settings and files of the point.
     """
 
     name: str
@@ -42,17 +42,17 @@ class RestorePoint:
 
 
 def version_point(table: OpenTable, at: str) -> RestorePoint:
-    """Returns the moment that `at` names: a version that `history` lists, such as `3` or `1:3`, or a time (ISO 8601).
+    """Returns the point that `at` names: a version that `history` lists, such as `3` or `1:3`, or a time (ISO 8601).
 
-    Raises InvalidInput for any other text, NotFound for a version that is not kept, Refused for a version that the log
-    has no record of.
+    Raises InvalidInput for any other text, NotFound for a version that is not kept, and Refused for a version without a
+    record in the log.
     """
     number, dataset, version = dataset_at(table, at)
     label = f"version {version}" if number == table.state.dataset else f"version {number}:{version}"
     recorded = list(_recorded_versions(table, number))
     moment = time_of(at)
     known = [each for each in recorded if each.lance_version == version]
-    if not known:  # by plain Lance, and recorded together with later versions: as it was recorded before it
+    if not known:  # made with plain Lance, and recorded together with later versions: the record before it counts
         known = [each for each in recorded if each.lance_version < version]
         moment = moment or versions_of(dataset).get(version)
         last = max((each.lance_version for each in known), default=0)

@@ -1,10 +1,9 @@
 """Restores tables to a savepoint or to versions, all of them or none.
 
-First everything is looked at; then the intents of all tables are written by one transaction, which says what is
-restored. The rows of then become the next version of each dataset, by one commit each. Where a table was rewritten
-since, the dataset of then gets that commit. One transaction records all of it, and gives rewritten tables the dataset
-of then. `deployer.datasets.recovery.restored_together` says what becomes of it when its process dies, or others come
-between.
+First all tables are checked. Then one transaction writes the intents of all tables, which name the restore points. One
+commit to each dataset makes the restored rows its next version. Where a table was rewritten since, the dataset of the
+restore point gets the commit. One transaction records all commits, and makes that dataset the table's again.
+`deployer.datasets.recovery.restored_together` describes what happens if the process dies or others commit in between.
 """
 
 from __future__ import annotations
@@ -73,11 +72,11 @@ def restore_all(
     force: bool,
     catalog: CatalogUndoing | None = None,
 ) -> list[Restored]:
-    """Makes the tables, and the `catalog`, as they were at the previewed moments: all of them, or none. Each table has
-    a run of that id.
+    """Restores the tables, and the `catalog`, to the previewed restore points: all of them, or none.
 
-    With `force` it also undoes commits since the preview. Raises Conflict when there were some, or when others commit
-    meanwhile, and nothing is changed then; Refused as the preview does.
+    Each table has a run with the id `run_id`. With `force` it also undoes commits since the preview. Raises Conflict
+    where there were such commits, unless `force`, or where others commit meanwhile; then nothing is changed. Raises
+    Refused as the preview does.
     """
     started = time.monotonic()
     if catalog is not None:
@@ -86,7 +85,7 @@ def restore_all(
     due = [(table, undone) for table, undone in looked_at if not undone.nothing]
     done = {}
     if due:
-        on_progress(Progress(f"restoring {due[0][1].point.label}", 0, len(due), "versions"))  # the last moment to stop
+        on_progress(Progress(f"restoring {due[0][1].point.label}", 0, len(due), "versions"))  # it can stop until here
         done = _restore(store, root, due, run_id, catalog=catalog is not None)
     elif catalog is not None:
         restore_catalog(store, catalog)
@@ -116,7 +115,7 @@ def _looked_at(store: StateStore, root: str, planned: Undoing, *, force: bool) -
 def _restore(
     store: StateStore, root: str, due: Sequence[tuple[OpenTable, Undoing]], run_id: str, *, catalog: bool
 ) -> dict[str, int]:
-    """Restores the datasets; returns their new versions, by the tables' ids."""
+    """Restores the datasets and returns their new versions, by the ids of the tables."""
     ids = tuple(undone.table_id for _, undone in due)
     reached("services.restore.before-intent")
     _begin(store, due, run_id, ids, catalog=catalog)
@@ -153,7 +152,7 @@ def _begin(
     *,
     catalog: bool,
 ) -> None:
-    """Writes the intents of all tables. Raises Conflict when one was changed since it was looked at."""
+    """Writes the intents of all tables. Raises Conflict where a table was changed since its check."""
     parts = []
     for _, undone in due:
         base, point = undone.base, undone.point
@@ -168,7 +167,7 @@ def _begin(
     except Conflict as conflict:
         changed = [table for table, undone in due if Base.of(store.table(undone.table_id)) != undone.base]
         raise _changed(changed[0] if changed else due[0][0]) from conflict
-    store.flush()  # what Lance takes counts by the intents
+    store.flush()  # commits to Lance count by the intents, so these must be durable first
 
 
 def _commit_to_lance(table: OpenTable, undone: Undoing, run_id: str) -> None:
@@ -179,21 +178,21 @@ def _commit_to_lance(table: OpenTable, undone: Undoing, run_id: str) -> None:
 
 
 def _is_recorded(store: StateStore, root: str, run_id: str, ids: Sequence[str], failure: BaseException) -> bool:
-    """Returns whether the restore was recorded whatever failed; else it is taken back on all tables."""
+    """Returns whether the restore was recorded despite `failure`; otherwise undoes it on all tables."""
     try:
         if settle_together(store, root, run_id, ids, GiveUp(*failure_of(failure))) == "recorded":
             return True
         for table_id in ids:
-            refresh(store, root, table_id)  # records that its commit was taken back
-    except DeployerError:  # the next process that opens one of the tables does it
+            refresh(store, root, table_id)  # records that its commit was undone
+    except DeployerError:  # the next process that opens one of the tables undoes it
         return False
-    with suppress(DeployerError):  # there are none any more, or a table was deleted
+    with suppress(DeployerError):  # the intents no longer exist, or a table was deleted
         store.commit_all([Part(table_id, [CommitAbandoned(run_id)]) for table_id in ids])
     return False
 
 
 def _other_than(due: Sequence[tuple[OpenTable, Undoing]]) -> OpenTable:
-    """Returns the first table that others changed while all were restored."""
+    """Returns the first table that others changed during the restore."""
     for table, undone in due:
         in_place = undone.point.dataset == undone.base.dataset
         moved = latest_version(table.location) != undone.base.lance_version + (1 if in_place else 0)

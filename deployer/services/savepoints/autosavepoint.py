@@ -1,4 +1,4 @@
-"""AUTOSAVEPOINT: makes a savepoint named by the time, and removes old ones."""
+"""AUTOSAVEPOINT: makes a savepoint that is named by the time, and removes old savepoints."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from deployer.state.model.services import Figures, FinalStatus, Savepoint
 from deployer.tables.inspect.savepoint_tags import settle_tags
 from deployer.tables.open_table import OpenTable, ReadTable, open_entry
 
-PREFIX = "auto-"  #: of names; the service leaves savepoints of other names alone
+PREFIX = "auto-"  #: prefix of the names; the service does not remove savepoints with other names for their number
 
 
 @dataclass(frozen=True, slots=True)
 class AutosavepointOptions:
-    """The time for which a savepoint is kept, and the number of savepoints."""
+    """The time for which a savepoint is kept, and the number of savepoints that are kept."""
 
     expires_after: dt.timedelta = dt.timedelta(days=30)
     keep: int = 30
@@ -37,9 +37,9 @@ class AutosavepointOptions:
 
 @dataclass(frozen=True, slots=True)
 class AutosavepointResult:
-    """The result of a run: the savepoint that was made, and the names of removed ones.
+    """The result of a run: the new savepoint, and the names of the removed ones.
 
-    SKIPPED: the table has not changed since the newest savepoint; old ones may have been removed.
+    SKIPPED means that the table has not changed since the newest savepoint; old ones may have been removed.
     """
 
     table: str
@@ -67,9 +67,9 @@ class AutosavepointResult:
 def autosavepoint(
     table: OpenTable, options: AutosavepointOptions, run_id: str = "", now: float | None = None
 ) -> AutosavepointResult:
-    """Removes expired savepoints, makes one unless nothing changed, and removes the oldest beyond `keep`.
+    """Removes expired savepoints, makes a new one if the table has changed, and removes the oldest beyond `keep`.
 
-    Only those that it made are counted and removed for their number. `now` is in seconds since 1970.
+    `keep` concerns only savepoints that the service made. `now` is in seconds since 1970.
     """
     started = time.monotonic()
     at = time.time() if now is None else now
@@ -109,7 +109,7 @@ def _auto(state: TableState) -> list[Savepoint]:
 
 
 def unchanged_since(table: ReadTable) -> str:
-    """Returns the name of its newest savepoint if the table has not changed since; else empty."""
+    """Returns the name of the service's newest savepoint if the table has not changed since; else an empty text."""
     for newest in _auto(table.state)[-1:]:
         try:
             then = table.store.table(table.entry.table_id, at=newest.state_version)

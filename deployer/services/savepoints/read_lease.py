@@ -1,4 +1,4 @@
-"""Reading for long while CLEAN runs: a lease on the version that is read, which is a savepoint that expires."""
+"""Read leases: they keep a version from CLEAN while a process reads it. A lease is a savepoint that expires."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ HOLD = dt.timedelta(hours=1)
 
 @contextmanager
 def leased(root: str, name: str, hold_for: dt.timedelta = HOLD) -> Iterator[Table]:
-    """Yields the table `database.name` opened for reading at its newest version, which no CLEAN removes within the
-    block, for `hold_for` at most: a reader that dies holds it no longer than that.
+    """Yields the table `database.name`, open for reading at its newest version.
 
-    Raises as `open_table` does. Taking the lease is a commit to the table's log, so the reader needs the
-    right to write there. The lease is of that version alone, so the table is not to be refreshed.
+    CLEAN does not remove the version within the block, for at most `hold_for`; the lease of a dead reader ends then
+    too. Raises the errors of `open_table`. The lease is a commit to the table's log, so the reader needs the permission
+    to write there. The lease keeps only this version, so do not refresh the table.
     """
     table = open_to_change(root, name)
     try:
@@ -35,17 +35,17 @@ def leased(root: str, name: str, hold_for: dt.timedelta = HOLD) -> Iterator[Tabl
         try:
             yield Table(held)
         finally:
-            with suppress(Conflict, NotFound):  # its time was over and it was removed, or the whole table
+            with suppress(Conflict, NotFound):  # the lease expired and was removed, or the table was deleted
                 remove_savepoint(held.store, [held.entry.table_id], lease)
     finally:
         table.store.close()
 
 
 def hold_shared(opened: OpenTable, hold_for: dt.timedelta = HOLD) -> OpenTable:
-    """Holds the newest version of the table, which no CLEAN removes for `hold_for` at least, and twice that at most.
+    """Keeps the newest version of the table from CLEAN, for at least `hold_for` and at most twice that.
 
-    For readers that cannot tell when they end. Those of one version share a lease: nothing is written while there is
-    one that lasts long enough. Nothing has to be released; leases that are over go when the next one is taken.
+    It is for readers that cannot report their end. Readers of one version share a lease: nothing is written while a
+    lease lasts long enough. A shared lease need not be released; the next one that is taken removes expired leases.
     """
     if _is_held(opened.state, opened.state.dataset, opened.state.lance_version, hold_for):
         return opened
@@ -53,9 +53,9 @@ def hold_shared(opened: OpenTable, hold_for: dt.timedelta = HOLD) -> OpenTable:
 
 
 def hold_past(opened: OpenTable, of: PastVersion, hold_for: dt.timedelta = HOLD) -> None:
-    """Extends a shared lease on an earlier version, or takes one, as `hold_shared` does on the newest.
+    """Takes a shared lease on an earlier version, as `hold_shared` does on the newest, unless one lasts long enough.
 
-    A CLEAN that began before may still remove the version: it is to be opened afterwards.
+    A CLEAN that began before may still remove the version, so open the version after this call.
     """
     if not _is_held(opened.state, of.dataset, of.lance_version, hold_for):
         lease = f"{SHARED_LEASE}{uuid.uuid4().hex}"
@@ -65,7 +65,7 @@ def hold_past(opened: OpenTable, of: PastVersion, hold_for: dt.timedelta = HOLD)
 
 
 def changes_are_held(state: TableState, dataset: int, lance_version: int, hold_for: dt.timedelta = HOLD) -> bool:
-    """Returns whether a lease keeps the version, and all after it, for so long."""
+    """Returns whether a lease keeps the version, and all later ones, for at least `hold_for`."""
     until = Clock().now() + _milliseconds(hold_for)
     return any(
         (each.dataset, each.lance_version <= lance_version) == (dataset, True)
@@ -77,7 +77,7 @@ def changes_are_held(state: TableState, dataset: int, lance_version: int, hold_f
 
 
 def hold_changes(opened: OpenTable, of: PastVersion, hold_for: dt.timedelta = HOLD) -> None:
-    """Takes a shared lease on a version and all after it, for readers of changes, as `hold_shared` does on one."""
+    """Takes a shared lease on a version and all later ones, for readers of changes."""
     lease = f"{CHANGES_LEASE}{uuid.uuid4().hex}"
     opened.store.commit(
         opened.entry.table_id, _updates(opened.state, lease, 2 * hold_for, of), to_take_savepoint(lease)
@@ -96,7 +96,7 @@ def _is_held(state: TableState, dataset: int, lance_version: int, hold_for: dt.t
 
 
 def _take(opened: OpenTable, hold_for: dt.timedelta, prefix: str = LEASE) -> tuple[OpenTable, str]:
-    """Takes a lease; returns the table as it was when the lease began, which may be after it was opened."""
+    """Takes a lease and returns the table in its state at the start of the lease, which may be newer than `opened`."""
     store, table_id = opened.store, opened.entry.table_id
     while True:
         lease = f"{prefix}{uuid.uuid4().hex}"
@@ -104,7 +104,7 @@ def _take(opened: OpenTable, hold_for: dt.timedelta, prefix: str = LEASE) -> tup
         entry = store.instance().tables[table_id]
         if entry.dataset == state.dataset:
             return OpenTable(store, opened.root, entry, state), lease
-        remove_savepoint(store, [table_id], lease)  # a rewrite put another dataset in its place in between
+        remove_savepoint(store, [table_id], lease)  # a rewrite has replaced the dataset in between
 
 
 def _updates(state: TableState, lease: str, hold_for: dt.timedelta, of: PastVersion | None = None) -> list[TableUpdate]:

@@ -1,9 +1,9 @@
-"""Savepoints: a name for a table, or for many tables of an instance and its catalog, as they are at one moment.
+"""Savepoints: names for the content of tables of an instance, and of its catalog, at one time.
 
-`take_savepoint` and `remove_savepoint` change the state alone. `make_savepoint` and `delete_savepoint` roll tables
-forward first, so that commits of other programs are in the savepoint, and keep a Lance tag for each.
+`take_savepoint` and `remove_savepoint` change only the state. `make_savepoint` and `delete_savepoint` roll tables
+forward first, so that the savepoint has commits of other programs, and they keep a Lance tag for each savepoint.
 
-What a savepoint is of stays readable: the version of the dataset (`tables/collect/garbage.py`,
+The content of a savepoint stays readable: the version of the dataset (`tables/collect/garbage.py`,
 `tables/rewrite/cleanup.py`) and the table's state (`state/snapshots/retention.py`).
 """
 
@@ -33,8 +33,8 @@ from deployer.tables.open_table import OpenTable, open_entry
 
 
 def name_by_time(prefix: str, at: int, taken: Container[str]) -> str:
-    """Returns a name that says the moment `at` (ms) and is not taken: `auto-20300101T000000Z`, else with `-2` at its
-    end."""
+    """Returns a name with the time `at` (ms) that is not in `taken`, such as `auto-20300101T000000Z`, or the same with
+    `-2` at its end."""
     stem = prefix + timestamp(at).replace("-", "").replace(":", "")
     names = (stem if number == 1 else f"{stem}-{number}" for number in count(1))
     return next(name for name in names if name not in taken)
@@ -50,12 +50,13 @@ def take_savepoint(
     author: str | None = None,
     catalog: bool = False,
 ) -> Mapping[str, Savepoint]:
-    """Takes a savepoint of each table, all of one moment, of all or of none; returns them by table id.
+    """Takes a savepoint of all tables in one transaction, or of none; returns the savepoints by table id.
 
-    With `catalog`, the records of the catalog have one too, of the same moment. Each is of the newest version of the
-    dataset that the state has recorded, whatever is committed meanwhile. To include what only Lance has, open the
-    tables first: that rolls them forward. DynamoDB allows at most 49 tables; the catalog counts as one.
-    Raises InvalidInput, and Conflict when a table or the catalog has a savepoint of that name.
+    With `catalog`, the records of the catalog are part of it. Each savepoint has the newest version of the dataset that
+    the state has recorded, whatever is committed meanwhile. To include versions that only Lance has, open the tables
+    first, which rolls them forward. DynamoDB allows at most 49 tables; the catalog counts as one.
+
+    Raises InvalidInput for an invalid name, and Conflict where a table or the catalog has a savepoint with this name.
     """
     if not is_savepoint_name(name):
         raise InvalidInput(
@@ -74,8 +75,10 @@ def take_savepoint(
 def remove_savepoint(
     store: StateStore, table_ids: Iterable[str], name: str, *, author: str | None = None, catalog: bool = False
 ) -> None:
-    """Removes the savepoint of that name from all the tables, and with `catalog` from the catalog, or from none. Raises
-    Conflict when a table has none."""
+    """Removes the savepoint with this name from all the tables, and with `catalog` from the catalog, or from none.
+
+    Raises Conflict where a table has no such savepoint.
+    """
     if not is_savepoint_name(name):
         raise Conflict(f"there is no savepoint {shortened(name)}", remedy="`deployer savepoint list` names them")
     requirements = to_remove_savepoint(name)
@@ -86,7 +89,7 @@ def remove_savepoint(
 
 
 def expire_catalog_savepoints(store: StateStore, now: int | None = None) -> list[str]:
-    """Removes the catalog's savepoints whose time is over at `now` (ms); returns their names."""
+    """Removes the catalog's savepoints that have expired at `now` (ms); returns their names."""
     at = Clock().now() if now is None else now
     found = catalog_savepoints(store.instance()).values()
     over = [each.name for each in found if each.expires_at is not None and each.expires_at <= at]
@@ -97,7 +100,7 @@ def expire_catalog_savepoints(store: StateStore, now: int | None = None) -> list
 
 
 def expire_savepoints(store: StateStore, table_id: str, now: int | None = None) -> list[Savepoint]:
-    """Removes the table's savepoints whose time is over at `now` (ms); gives them."""
+    """Removes the table's savepoints that have expired at `now` (ms); returns them."""
     at = Clock().now() if now is None else now
     over = [
         each
@@ -120,11 +123,12 @@ def make_savepoint(
     author: str | None = None,
     catalog: bool = False,
 ) -> Mapping[str, Savepoint]:
-    """Takes a savepoint of each table, and with `catalog` of the catalog, all of one moment, of all or of none; returns
-    those of tables by table id.
+    """Makes a savepoint of all tables, and with `catalog` of the catalog, at one time, or of none; returns those of
+    tables by table id.
 
-    A process that dies leaves all of the savepoint or tags that the next savepoint or clean-up removes.
-    Raises InvalidInput for such a name or no table, Conflict when a table has a savepoint of that name.
+    A process that dies leaves the whole savepoint, or only tags that the next savepoint or clean-up removes. Raises
+    InvalidInput for an invalid name or without a table, and Conflict where a table or the catalog has a savepoint with
+    this name.
     """
     tables = [open_entry(store, root, entry) for entry in entries]
     if not tables and not catalog:
@@ -159,8 +163,8 @@ def make_savepoint(
 def tables_with(
     store: StateStore, root: str, entries: Iterable[TableEntry], name: str, *, catalog: bool = False
 ) -> list[OpenTable]:
-    """Returns the tables that have a savepoint of that name. Raises NotFound when none has it, unless the `catalog`
-    has."""
+    """Returns the tables that have a savepoint with this name. Raises NotFound where none has it, unless the `catalog`
+    does."""
     tables = [open_entry(store, root, entry) for entry in entries]
     having = [table for table in tables if name in table.state.savepoints]
     if not having and not catalog:
@@ -175,10 +179,9 @@ def tables_with(
 def delete_savepoint(
     store: StateStore, root: str, entries: Iterable[TableEntry], name: str, *, catalog: bool = False
 ) -> Sequence[str]:
-    """Removes the savepoint of that name from those of the tables that have it, and with `catalog` from the catalog;
-    gives their names.
+    """Removes the savepoint with this name from the tables that have it, and with `catalog` from the catalog.
 
-    Raises NotFound when none has it.
+    Returns the names of these tables, and `the catalog`. Raises NotFound where none has the savepoint.
     """
     has_catalog = catalog and name in catalog_savepoints(store.instance())
     having = tables_with(store, root, entries, name, catalog=has_catalog)

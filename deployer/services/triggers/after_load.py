@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AfterLoad:
-    """A service that was due: the result of its run (`done`), or the reason for none (`failure`)."""
+    """A service that was due, with the result of its run (`done`) or the reason why it failed (`failure`)."""
 
     service: ServiceKind
     why: str
@@ -30,7 +30,7 @@ class AfterLoad:
     failure: str = ""
 
     def as_json(self) -> dict[str, str]:
-        """Returns the JSON form; `status` is that of the run, empty where there is none."""
+        """Returns the JSON form. `status` is the status of the run, or empty where there is no result."""
         status = self.done.status if self.done is not None else ""
         return {"service": self.service, "why": self.why, "status": status, "failure": self.failure}
 
@@ -42,19 +42,19 @@ def run_due_services(
     on_progress: OnProgress = no_progress,
     on_begin: Callable[[Due], None] = lambda _due: None,
 ) -> list[AfterLoad]:
-    """Runs the due services of `table` one after the other; returns the outcome of each.
+    """Runs the due services of `table` one after another; returns the outcome of each.
 
-    The load is done already, so nothing but Interrupted is raised: a service that fails has a failed run and a
-    `failure`, and one that another process runs at the moment is left to it.
+    The load is already done, so this raises only Interrupted. A service that fails has a failed run and a `failure`. A
+    service that another process is running is not run again.
     """
     try:
         with closing(open_store(root)) as store:
             entry = find_entry(store.instance().tables.values(), table)
             if not store.table(entry.table_id).services:
-                return []  # most tables: Lance is not asked
+                return []  # most tables have no services, so the dataset is not opened
             due = due_services(open_entry(store, root, entry))
     except DeployerError:
-        return []  # the next load or agent looks again
+        return []  # the next load or agent checks again
     found = []
     for each in due:
         on_begin(each)

@@ -1,7 +1,7 @@
-"""The services of a table that are due: by what was written since their last run, and by their schedules. Pure, from
-the table's state and a clock.
+"""The services of a table that are due, by what was written since their last run and by their schedules.
 
-A load runs at its end what is due by conditions, so such triggers need no agent. An agent looks at schedules too.
+The functions are pure: they use the table's state and a clock. A load runs at its end the services that are due by
+conditions, so such triggers need no agent. An agent also checks schedules.
 """
 
 from __future__ import annotations
@@ -29,20 +29,19 @@ from deployer.state.model.services import Run, Service, ServiceKind
 from deployer.tables.open_table import ReadTable
 
 REFRESH: ServiceKind = "REFRESH"
-SCHEDULE = "schedule"  #: cause of the runs of a schedule
-#: Minutes from the end of a run that failed to the next try, by how many failed one after the other; then the last.
+SCHEDULE = "schedule"  #: the cause of the runs of a schedule
+#: the minutes between the end of a failed run and the next attempt, by the number of failures in a row; then the last
 RETRIES = (1, 5, 30, 180, 360)
-CANCELLED_FOR = 60  #: minutes for which a cancelled run is not tried again
-
-DeletedRows = Callable[[], Mapping[int, int]]  #: how many rows of each fragment are deleted; may open the dataset
+CANCELLED_FOR = 60  #: the minutes for which a cancelled run is not tried again
+DeletedRows = Callable[[], Mapping[int, int]]  #: returns the number of deleted rows by fragment; may open the dataset
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A service to run, and the reason: the condition that holds, or the time of its schedule.
+    """A service to run, with the reason `why`: the condition that holds, or the time of its schedule.
 
-    `run_id` follows from the reason, so several processes that queue the run queue it once. `at` is the time of the
-    schedule (ms), None for conditions.
+    `run_id` follows from the reason, so several processes queue one run. `at` is the time of the schedule (ms); None
+    for conditions.
     """
 
     service: ServiceKind
@@ -57,10 +56,10 @@ class Due:
 
 
 def due_services(table: ReadTable) -> list[Due]:
-    """Returns what is due by conditions now, in the order in which it is to run.
+    """Returns the services that are due by conditions now, in the order of their runs.
 
-    Files are looked at one by one, and the dataset is opened, only for conditions on them and for COMPACT, and only
-    when something was committed since the last run.
+    Reads single files and opens the dataset only for conditions on them and for COMPACT, and only where something was
+    committed since the last run.
     """
     return due_in(table.state, cache(lambda: deleted_rows(table)), upstream=upstream_in(table.store))
 
@@ -68,10 +67,10 @@ def due_services(table: ReadTable) -> list[Due]:
 def due_in(
     state: TableState, deleted: DeletedRows, now: int | None = None, upstream: Upstream = no_upstream
 ) -> list[Due]:
-    """Returns what is due by conditions, and by schedules at `now` (ms) where that is given, in the order in which it
-    is to run; nothing that is paused, running or not run by this release.
+    """Returns the services that are due by conditions, and with `now` (ms) by schedules, in the order of their runs.
 
-    With `now`, a service whose last runs failed waits a while (`RETRIES`). `upstream` looks at the sources of a view.
+    Services that are paused, have an open run or are unknown to this release are not due. With `now`, a service whose
+    last runs failed waits for a time (`RETRIES`). `upstream` returns what was written to the sources of a view.
     """
     found = []
     for service, trigger in watched(state):
@@ -85,8 +84,8 @@ def due_in(
 
 
 def watched(state: TableState) -> Iterator[tuple[Service, Trigger]]:
-    """Yields the services that triggers start, and that have no open run."""
-    if not state.properties.online:  # what runs by itself leaves it alone
+    """Yields the services that triggers may start, without those that have an open run."""
+    if not state.properties.online:  # triggers start nothing on a table that is offline
         return
     for service in state.services.values():
         trigger = trigger_of(service)
@@ -102,7 +101,7 @@ def own_runs(state: TableState, kind: ServiceKind) -> list[Run]:
 
 
 def retry_at(state: TableState, kind: ServiceKind) -> int:
-    """Returns the time (ms) from which a service may run by itself again after failed or cancelled runs; 0 for
+    """Returns the time (ms) from which triggers may start a service again after failed or cancelled runs; 0 for
     others."""
     runs = own_runs(state, kind)
     failed = list(takewhile(lambda run: run.status in ("FAILED", "CANCELLED"), runs))
@@ -113,13 +112,13 @@ def retry_at(state: TableState, kind: ServiceKind) -> int:
 
 
 def scheduled_run_id(kind: ServiceKind, at: str) -> str:
-    """Returns the id of the run for the time of a schedule, in UTC as `2026-01-31T03:00:00Z`; the same in every
-    process."""
+    """Returns the id of the run for a time of a schedule; it is the same in every process. `at` is in UTC, such as
+    `2026-01-31T03:00:00Z`."""
     return f"{kind.lower()}-{re.sub('[^0-9A-Za-z]', '', at)}"
 
 
 def firing(service: Service, trigger: Trigger, now: int) -> int | None:
-    """Returns the last time (ms) of the schedule since the trigger is in force; None if there was none."""
+    """Returns the last time (ms) of the schedule up to `now`; None if there was none since the trigger was set."""
     if trigger.schedule is None:
         return None
     at = _last(trigger.schedule, trigger.timezone, now // 60_000)
@@ -133,7 +132,7 @@ def next_firing(trigger: Trigger, now: int) -> int | None:
     return _next(trigger.schedule, trigger.timezone, now // 60_000)
 
 
-# Schedules fire at whole minutes, and many tables have the same.
+# The results are cached: schedules fire at whole minutes, and many tables have the same schedule.
 @lru_cache(1024)
 def _last(schedule: str, timezone: str, minute: int) -> int:
     last = last_firing(schedule, timezone, dt.datetime.fromtimestamp(minute * 60, dt.UTC))
@@ -147,7 +146,7 @@ def _next(schedule: str, timezone: str, minute: int) -> int | None:
 
 
 def answers(run: Run, at: int) -> bool:
-    """Returns whether the run is for what a schedule asked at that time, or later."""
+    """Returns whether the run is the one for the time `at` (ms) of a schedule, or a later one."""
     return run.queued_at >= at or run.run_id == scheduled_run_id(run.service, timestamp(at))
 
 
@@ -160,7 +159,7 @@ def _scheduled(state: TableState, service: Service, trigger: Trigger, now: int) 
     if any(run.status in ("SUCCEEDED", "SKIPPED") or _cancelled(run) for run in runs):
         return None
     when = timestamp(at)
-    run_id = _next_id(state, kind) if runs else scheduled_run_id(kind, when)  # the first of it failed
+    run_id = _next_id(state, kind) if runs else scheduled_run_id(kind, when)  # with `runs`, the first one failed
     return Due(kind, f"the schedule's time {when}", run_id, at)
 
 
@@ -179,10 +178,10 @@ def condition(
     upstream: Upstream = no_upstream,
     at: int | None = None,
 ) -> str:
-    """Returns a description of the trigger's condition that holds; empty when none does.
+    """Returns a description of the trigger's condition that holds; empty where none does.
 
-    None holds while the service has nothing to rewrite, where its definition can plan that. Conditions of REFRESH are
-    on the sources of the view: now, or at the time (ms) of a state before.
+    No condition holds while the service has nothing to rewrite, if its definition can plan that. Conditions of REFRESH
+    concern the sources of the view, now or at the earlier time `at` (ms).
     """
     if kind == REFRESH:
         return _held_upstream(trigger, upstream(state, at))
@@ -220,7 +219,7 @@ def _held(state: TableState, kind: ServiceKind, trigger: Trigger, deleted: Delet
         if trigger.bytes is not None and written >= trigger.bytes:
             return f"{size(written)} written"
     if trigger.small_files is not None and small_files(state) >= trigger.small_files:
-        merged = merged_files(state)  # a plan, so only where there are enough small files
+        merged = merged_files(state)  # this makes a plan, so only where there are enough small files
         if merged >= trigger.small_files:
             return count(merged, "small file")
     if trigger.deleted_share is not None and (share := _share(state, kind, deleted())) >= trigger.deleted_share:
@@ -229,41 +228,42 @@ def _held(state: TableState, kind: ServiceKind, trigger: Trigger, deleted: Delet
 
 
 def by_messages(state: TableState, kind: ServiceKind, messages: int) -> Due:
-    """Returns the run for messages that wait in the service's queue."""
+    """Returns the run that is due because of `messages` messages in the service's queue."""
     return Due(kind, f"{count(messages, 'message')} in its queue", _next_id(state, kind))
 
 
 def _next_id(state: TableState, kind: ServiceKind) -> str:
-    """Returns the id of the run that follows the newest one: two processes that see the same state queue the same
-    run."""
+    """Returns the id of the run after the newest one. Two processes that read the same state get the same id."""
     last = next((run.run_id for run in runs_of(state, kind)), "")
     digest = hashlib.sha256(f"{state.table_id}/{kind}/{last}".encode()).hexdigest()
     return f"{kind.lower()}-{digest[:16]}"
 
 
 def _cancelled(run: Run) -> bool:
-    """Returns whether the run was cancelled itself: it was not stopped with its process, nor unable to begin."""
+    """Returns whether the run itself was cancelled. A run that stopped with its process or could not begin does not
+    count."""
     return run.status == "CANCELLED" and run.started_at is not None and run.reason != INTERRUPTED
 
 
 def _commits(state: TableState, last: Run | None) -> int:
-    """Versions of the dataset since the last run with an effect, made by any program; all if it was replaced since."""
+    """Returns the number of versions of the dataset, made by any program, since the last run with an effect; of all
+    versions where the dataset was replaced since."""
     then = (last.figures.lance_version_after or 0) if last else 1  # version 1 is empty
     return state.lance_version - then if then <= state.lance_version else state.lance_version
 
 
 def _written(state: TableState, kind: ServiceKind, last: Run | None) -> tuple[int, int]:
-    """Returns rows that jobs other than the service's own added since the last run began, and their approximate
-    bytes."""
+    """Returns the number of rows added since the last run began, by jobs other than the service's own, and their
+    approximate bytes."""
     since = (last.started_at or last.queued_at) if last else 0
-    own = kind.lower()  # such as `backfill km`: a backfill adds no rows that the next one would compute
+    own = kind.lower()  # kinds of own jobs begin with it, such as `backfill km`; their rows do not make a run due
     rows = sum(job.added for job in state.jobs.values() if job.at > since and job.kind.partition(" ")[0] != own)
     return rows, rows * state.files.bytes // max(1, state.files.rows)
 
 
 def _share(state: TableState, kind: ServiceKind, deleted: Mapping[int, int]) -> float:
-    """Returns the share of deleted rows in files; where the service plans what it rewrites, of those that it would
-    drop."""
+    """Returns the share of deleted rows in files. If the service can plan its rewrites, only rows that it would drop
+    count as deleted."""
     gone = sum(deleted.values())
     if not gone:
         return 0.0
@@ -273,7 +273,7 @@ def _share(state: TableState, kind: ServiceKind, deleted: Mapping[int, int]) -> 
 
 
 def deleted_rows(table: ReadTable) -> dict[int, int]:
-    """Returns how many rows of each fragment are deleted, where there are any. Opens the dataset."""
+    """Returns the number of deleted rows by fragment, for fragments that have any. Opens the dataset."""
     fragments = table.dataset().get_fragments() if table.state.files.count else []
     found = {each.fragment_id: int(each.metadata.num_deletions) for each in fragments}
     return {fragment_id: rows for fragment_id, rows in found.items() if rows}

@@ -1,4 +1,4 @@
-"""The health of a table, the status of its services, and forecasts of their next runs: for the report of a lake."""
+"""The health of a table, the status of its services, and forecasts of their next runs, for the report of a lake."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from deployer.tables.open_table import ReadTable
 
 @dataclass(frozen=True, slots=True)
 class TableHealth:
-    """`small_files` are those that COMPACT calls small; `deleted` is the share of deleted rows in files.
+    """The health of a table. `small_files` counts the files that COMPACT calls small.
 
-    `meets` is how many other files of its leaf a file's row keys overlap with, on average by rows; None without row
-    keys. `depth` is the overlap depth that CLUSTER recorded last, and when (ms); None where it never ran, or not since
-    the table was rewritten.
+    `deleted` is the share of deleted rows in files. `meets` is the mean number of other files of the same leaf that a
+    file overlaps with by row keys, weighted by rows; None without row keys. `depth` is the overlap depth that CLUSTER
+    recorded last, with its time (ms); None where CLUSTER has not run since the table was created or rewritten.
     """
 
     files: int
@@ -40,7 +40,7 @@ class TableHealth:
 
 @dataclass(frozen=True, slots=True)
 class ServiceReport:
-    """A service: `runs_when` describes its trigger, `next_run` its next run."""
+    """A service with its status. `runs_when` describes its trigger, and `next_run` its next run."""
 
     service: Service
     runs_when: str
@@ -50,7 +50,7 @@ class ServiceReport:
 
 @dataclass(frozen=True, slots=True)
 class ServicesReport:
-    """A table's health and services, and all its runs that are kept, the newest first."""
+    """A table's health and services, and all of its recorded runs, the newest first."""
 
     health: TableHealth
     services: tuple[ServiceReport, ...]
@@ -58,7 +58,10 @@ class ServicesReport:
 
 
 def services_report(table: ReadTable, now: int) -> ServicesReport:
-    """Reports on an open table at `now` (ms). Reads manifests and lists files, no rows; raises DeployerError."""
+    """Returns the report on an open table at `now` (ms). Reads manifests and lists files, but reads no rows.
+
+    Raises DeployerError where the table cannot be read.
+    """
     state, deleted = table.state, deleted_rows(table)
 
     def before() -> TableState | None:
@@ -81,7 +84,7 @@ def services_report(table: ReadTable, now: int) -> ServicesReport:
 
 
 def meets(files: Iterable[File]) -> float:
-    """Returns the row-weighted mean number of key-overlapping files per leaf."""
+    """Returns the mean number of other files of its leaf that a file overlaps with by keys, weighted by rows."""
     leaves: dict[str | None, list[File]] = {}
     for file in files:
         leaves.setdefault(file.partition, []).append(file)
@@ -98,8 +101,10 @@ def meets(files: Iterable[File]) -> float:
 
 
 def depth(state: TableState) -> tuple[float, int] | None:
-    """Returns the overlap depth that CLUSTER recorded last, and when (ms). A rewrite puts rows in another order, so
-    what was recorded before one says nothing."""
+    """Returns the overlap depth that CLUSTER recorded last, with its time (ms); None where there is none.
+
+    A rewrite changes the order of rows, so values from before the last rewrite do not count.
+    """
     rewritten = next((each.since for each in state.datasets if each.status == "current"), 0)
     for run in runs_of(state, "CLUSTER"):
         recorded = run.figures.after.get("depth")

@@ -1,5 +1,6 @@
-"""The status of a service: whether it ran when its trigger was due. A service that should have run and did not is
-OVERDUE. Pure, from states of the table and a clock.
+"""The status of a service: whether it ran when its trigger was due.
+
+A service that should have run and did not is OVERDUE. The functions are pure: they use states of the table and a clock.
 """
 
 from __future__ import annotations
@@ -18,15 +19,16 @@ from deployer.state.model.services import Run, Service, ServiceKind
 
 GRACE = 3600.0  #: seconds after which a due service is overdue
 
-Before = Callable[[], TableState | None]  #: the table's state a grace ago; None where it is unknown
+Before = Callable[[], TableState | None]  #: returns the table's state one grace period ago; None where it is unknown
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceStatus:
-    """One service of a table. `overdue`, `failed`, `due` and `broken` are reasons, empty where they do not apply.
+    """One service of a table. `overdue`, `failed`, `due` and `broken` are reasons; they are empty where they do not
+    apply.
 
-    `failed` is of the newest run. `next_at` is the next time (ms) of the schedule. `broken`: the state's record of the
-    service is not valid, so it does not run.
+    `failed` concerns the newest run. `next_at` is the next time (ms) of the schedule. `broken` says why the state's
+    record of the service is invalid; such a service does not run.
     """
 
     service: ServiceKind
@@ -53,7 +55,7 @@ class ServiceStatus:
 
     @property
     def why(self) -> str:
-        """The reason for `label`; empty where there is nothing to say."""
+        """The reason for `label`; empty where there is none."""
         if self.broken or self.overdue:
             return self.broken or self.overdue
         if self.paused:
@@ -77,7 +79,8 @@ def service_statuses(
 ) -> list[ServiceStatus]:
     """Returns the status of each service of a table at `now` (ms), in the order of the state.
 
-    `before` is called only when a condition holds: the service is overdue when it held a grace period ago too.
+    `before` is called only where a condition holds: the service is overdue if the condition also held one grace period
+    ago. `grace` is in seconds.
     """
     due = {each.service: each.why for each in due_in(state, deleted, now, upstream)}
     found = []
@@ -103,7 +106,7 @@ def service_statuses(
 
 
 def may_start(state: TableState, kind: ServiceKind) -> bool:
-    """Returns whether a run that is queued could begin: none is running that it excludes."""
+    """Returns whether a queued run could begin: no run that it excludes is running."""
     excluded = (kind, *SERVICES[kind].exclusive_with)
     return not any(run.status == "RUNNING" and run.service in excluded for run in state.runs.values())
 
@@ -137,7 +140,7 @@ def _overdue(
             f"{_since(last)}"
         )
     if service.since > now - grace or (last is not None and last.status in ("FAILED", "CANCELLED")):
-        return ""  # the failure is what there is to say; it is tried again later
+        return ""  # the failure is reported instead; the service is tried again later
     why = condition(state, service.kind, trigger, deleted, upstream)
     then = before() if why else None
     if then is None or next(iter(own_runs(then, service.kind)), None) != last:

@@ -1,5 +1,4 @@
-"""The changes that triggers of REFRESH count: what was written to the sources of a view that its rows do not
-reflect."""
+"""The changes that triggers of REFRESH count: writes to the sources of a view that its rows do not reflect."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from deployer.views.refresh.record import reflected
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Commits, rows and approximate bytes that a view does not reflect. `first`: it was never refreshed."""
+    """Commits, rows and approximate bytes that a view does not reflect. `first` says that it was never refreshed."""
 
     commits: int = 0
     rows: int = 0
@@ -24,17 +23,17 @@ class Written:
     first: bool = False
 
 
-#: Returns what was written upstream of a table in this state, now or at a time before (ms); None where nothing is.
+#: returns what was written upstream of a table in this state, now or at an earlier time (ms); None without sources
 Upstream = Callable[[TableState, int | None], Written | None]
 
 
 def no_upstream(_state: TableState, _at: int | None) -> None:
-    """Returns None: the table's rows do not come from other tables, or these are not to be read."""
+    """Returns None: the table's rows do not come from other tables, or the caller does not read those tables."""
     return
 
 
 def upstream_in(store: StateReader) -> Upstream:
-    """Returns what looks at the sources of views in the state store."""
+    """Returns a function that reads the sources of views in the state store."""
 
     def upstream(state: TableState, at: int | None) -> Written | None:
         return written_upstream(store, state, at)
@@ -43,10 +42,10 @@ def upstream_in(store: StateReader) -> Upstream:
 
 
 def written_upstream(store: StateReader, state: TableState, at: int | None = None) -> Written | None:
-    """Returns what was written to the sources of a view that its rows do not reflect; None for a table that is not a
-    view. `at` (ms) is a time before now, whose state of the view is given.
+    """Returns what was written to the sources of a view and is not reflected in its rows; None for other tables.
 
-    A view that was never refreshed has `first`. Sources that cannot be read count nothing.
+    `at` (ms) is an earlier time, to which `state` belongs. For a view that was never refreshed, the result has `first`.
+    Sources that cannot be read do not count.
     """
     if view_definition(state.properties) is None:
         return None
@@ -63,9 +62,9 @@ def source_ids(state: TableState) -> tuple[str, ...]:
 
 
 def written_since(record: ReflectedInputs, states: Mapping[str, TableState]) -> Written:
-    """Returns what was written to the sources, in these states, that the record does not reflect.
+    """Returns what was written to the sources, by their states, and is not in the record.
 
-    Commits that only rearrange rows count as commits and not as rows.
+    A commit that only rearranges rows counts as a commit, but its rows do not count.
     """
     commits = rows = size = 0
     for each in record.sources:

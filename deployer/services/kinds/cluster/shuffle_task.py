@@ -1,6 +1,7 @@
-"""Arranges the rows of a task that does not fit in memory: parted by ranges of the curve first, each of which does.
+"""Arranges the rows of a task that does not fit in memory.
 
-In this process the parts go through files in a temporary folder, with Spark through its shuffle, as Arrow messages.
+The rows are first divided by ranges of the curve, each of which fits in memory. In this process the parts go through
+files in a temporary folder; with Spark they go through its shuffle, as Arrow messages.
 """
 
 from __future__ import annotations
@@ -39,19 +40,20 @@ if TYPE_CHECKING:
 
     from deployer.datasets.lance_types import LanceDataset
 
-HELD_BYTES = 512_000_000  #: of files, whose rows are arranged in memory
+HELD_BYTES = 512_000_000  #: the largest size of the files of a task that is arranged in memory
 
 
 @dataclass(frozen=True, slots=True)
 class Shuffle:
-    """A task on one leaf, and where on the curve its ranges are parted."""
+    """A task on one leaf, and the positions on the curve at which its rows are divided into ranges."""
 
     task: Arrange
     splits: NDArray[np.uint64]
 
     @staticmethod
     def of(task: Arrange, sample: list[pa.ChunkedArray]) -> Shuffle:
-        """Adds a range for each new file, with about equally many rows each by a sample of the columns."""
+        """Adds one range for each new file. By a sample of the columns, the ranges have about the same number of
+        rows."""
         found = np.sort(task.arrangement.positions(sample, task.scales))
         ranges = files_of(task.rows, task.bytes, task.sizes)
         ends = [len(found) * number // ranges for number in range(1, ranges)]
@@ -95,7 +97,7 @@ class Shuffle:
                 writer.close()
 
     def parted(self, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yields the rows of each range by its number."""
+        """Yields the rows of each range with the number of the range."""
         arrangement = self.task.arrangement
         found = arrangement.positions(arrangement.keys(batch), self.task.scales)
         yield from parted(batch, np.searchsorted(self.splits, found, side="right"))
@@ -116,7 +118,8 @@ def _spilled(path: Path) -> pa.Table:
 
 
 def shuffled(session: SparkSession, location: str, shuffle: Shuffle, on_rows: OnRows) -> list[WrittenFragment]:
-    """Writes with a Spark job of two stages, as loads do: a task for each fragment, then for each range."""
+    """Writes the rows with a Spark job of two stages, as loads do: a task for each fragment, then one for each
+    range."""
     keys = partition_keys(shuffle.ranges)
     count = len(shuffle.task.fragments)
     before = session.conf.get(BATCH_SETTING)
@@ -133,7 +136,7 @@ def shuffled(session: SparkSession, location: str, shuffle: Shuffle, on_rows: On
 
 @dataclass(frozen=True, slots=True)
 class _Scatter:
-    """Stage one: a fragment's rows as messages for their ranges."""
+    """The first stage: it turns the rows of a fragment into messages for their ranges."""
 
     location: str
     shuffle: Shuffle
@@ -150,7 +153,7 @@ class _Scatter:
 
 @dataclass(frozen=True, slots=True)
 class _Gather:
-    """Stage two: the rows of one range, arranged and written."""
+    """The second stage: it arranges and writes the rows of one range."""
 
     location: str
     shuffle: Shuffle

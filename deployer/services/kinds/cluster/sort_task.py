@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
     from deployer.datasets.lance_types import LanceDataset
 
-WINDOW_ROWS = 65_536  #: rows that are taken at a time
+WINDOW_ROWS = 65_536  #: the number of rows that are taken at a time
 
 
 @dataclass(frozen=True, slots=True)
 class Arrange:
-    """A task, as much as a process needs to do it. `ranges` are the leaves that its rows may go to."""
+    """A task with everything that a process needs to run it. `ranges` has the leaves that the rows may belong to."""
 
     version: int
     fragments: tuple[int, ...]
@@ -45,7 +45,7 @@ class Arrange:
     bytes: int
 
     def done(self, dataset: LanceDataset, on_rows: OnRows, threads: int) -> list[WrittenFragment]:
-        """Returns all of it in memory."""
+        """Reads all rows of the task into memory, writes them in order, and returns the written fragments."""
         with translated_errors(dataset.uri):
             return arranged(self, self._read(dataset, on_rows), dataset, on_rows, threads)
 
@@ -59,7 +59,7 @@ class Arrange:
 
 
 class translated_errors:  # noqa: N801 -- reads as a statement
-    """Translates errors of Lance and Arrow."""
+    """A context that raises errors of Lance and Arrow as DeployerError."""
 
     def __init__(self, where: str) -> None:
         self._where = where
@@ -79,16 +79,19 @@ class translated_errors:  # noqa: N801 -- reads as a statement
 def arranged(
     task: Arrange, rows: pa.Table, dataset: LanceDataset | None, on_rows: OnRows, threads: int = 1
 ) -> list[WrittenFragment]:
-    """Writes rows of the task in its order, each leaf's apart, as files of even sizes, several at a time."""
+    """Writes rows of the task in its order, as files of about equal size, several files at a time.
+
+    Each file has rows of one leaf.
+    """
     if not rows.num_rows:
         return []
     leaves, places = _by_leaf(task, rows, task.arrangement.sorted_places(rows, task.scales))
     schema, columns = rows.schema, rows.columns
     del rows
     with ThreadPoolExecutor(threads, "arrange") as pool:
-        # A whole column at a time: its values stay near the processor, as those of whole rows would not.
+        # A whole column is taken at a time: its values stay in the processor's cache; those of whole rows would not.
         taken = pool.map(_taken, columns, [on_rows] * len(columns), [pa.array(places)] * len(columns))
-        columns.clear()  # each goes when it is taken
+        columns.clear()  # the memory of a column is released once it is taken
         found = pa.table([*taken], schema.names)
         futures = [
             pool.submit(_write, task, found.slice(start, count), schema, leaf, dataset, on_rows)
@@ -102,9 +105,10 @@ def arranged(
 
 
 def _taken(column: pa.ChunkedArray, on_rows: OnRows, places: pa.Array) -> pa.Array:
-    """Returns the column's values at these places; with 64-bit offsets where 32 bits are too few for all of them."""
+    """Returns the column's values at these places. They have 64-bit offsets where 32 bits are too few for all
+    values."""
     on_rows(0)
-    # Not by Arrow's own pool, which asks for huge pages: a machine that is short of them stalls.
+    # Arrow's own pool is not used: it requests huge pages, and a machine that has few of them stalls.
     pool = pa.system_memory_pool()
     try:
         whole = pa.concat_arrays(column.chunks, memory_pool=pool)
@@ -117,7 +121,7 @@ def _taken(column: pa.ChunkedArray, on_rows: OnRows, places: pa.Array) -> pa.Arr
 def _by_leaf(
     task: Arrange, rows: pa.Table, places: NDArray[np.int64]
 ) -> tuple[list[tuple[str, int]], NDArray[np.int64]]:
-    """Returns the leaves with how many of the rows each gets, and the rows' places, leaf by leaf."""
+    """Returns the leaves with the number of rows that each gets, and the places of the rows, ordered by leaf."""
     names = task.ranges.partitions
     if len(names) == 1:
         return [(names[0], len(places))], places
@@ -130,7 +134,7 @@ def _by_leaf(
 
 
 def _files(task: Arrange, leaves: Sequence[tuple[str, int]]) -> Iterator[tuple[str, int, int]]:
-    """Yields the leaf of each file to come, with its first row and how many it has."""
+    """Yields for each file to be written its leaf, its first row and its number of rows."""
     start = 0
     for leaf, rows in leaves:
         files = files_of(rows, task.bytes * rows // max(1, task.rows), task.sizes)
@@ -148,7 +152,7 @@ def _write(
     dataset: LanceDataset | None,
     on_rows: OnRows,
 ) -> list[WrittenFragment]:
-    """Writes the rows, in their order, as one file unless it becomes too large."""
+    """Writes the rows in their order, as one file, or as several where one would be too large."""
     stored = pa.schema([field for field in schema if field.name != ROW_ID])
     layout = replace(task.layout, schema=stored.serialize().to_pybytes())
     ids: list[pa.Array] = []
@@ -169,7 +173,7 @@ def _write(
 def _with_bounds(
     arrangement: Arrangement, rows: pa.Table, made: Sequence[WrittenFragment]
 ) -> Iterator[WrittenFragment]:
-    """Yields the files with what is to be known of their columns."""
+    """Yields the files with the bounds of their columns."""
     keys = arrangement.keys(rows)
     start = 0
     for each in made:

@@ -44,7 +44,7 @@ def compact(
 ) -> CompactResult:
     """Merges small files of each leaf, drops deleted rows, and puts files into the leaves that their keys fit.
 
-    A run that is ended early leaves indexes to the next load. Raises Conflict as `RewriteRun` does.
+    A run that ends early does not update indexes; the next load does. Raises Conflict as `RewriteRun` does.
     """
     started = time.monotonic()
     if place_files(table):
@@ -84,14 +84,14 @@ def compact(
 
 
 class PlanTasks(Protocol):
-    """Finds the files to write again, in tasks; see `planned` for its arguments."""
+    """A function that returns the tasks to run. `planned` describes its arguments."""
 
     def __call__(self, table: OpenTable, dataset: LanceDataset, sizes: Sizes, *, any_kind: bool) -> Sequence[Task]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Merging:
-    """Writes the rows that are left of files in other files, in their order: see `rewriting.run.Rewriting`."""
+    """The `rewriting.run.Rewriting` of COMPACT: it writes the live rows of files to other files, in their order."""
 
     portion_bytes: int
     sizes: Sizes
@@ -123,14 +123,14 @@ class Merging:
 
 
 def planned(table: ReadTable, dataset: LanceDataset, sizes: Sizes, *, any_kind: bool = False) -> tuple[Task, ...]:
-    """Returns what there is to do. `dataset` is the table's at its recorded version. `any_kind`: as if its indexes had
-    all."""
+    """Returns the tasks of COMPACT. `dataset` is the table's dataset at its recorded version. `any_kind` plans as if
+    the table's indexes covered all files."""
     pieces = unclaimed(table, pieces_of(table, dataset, any_kind=any_kind), in_order=not table.layout().order)
     return plan_table(table.state, pieces, sizes)
 
 
 def as_work(table: ReadTable, dataset: LanceDataset, tasks: Sequence[Task], sizes: Sizes) -> list[Job]:
-    """Returns the tasks with all that a process needs to do them."""
+    """Returns the tasks with everything that a process needs to run them."""
     layout, state = table.layout(), table.state
     if not layout.order:
         groups = [task.fragments for task in tasks]
@@ -157,7 +157,7 @@ def as_work(table: ReadTable, dataset: LanceDataset, tasks: Sequence[Task], size
 
 
 def _clustered(table: ReadTable, task: Task) -> FileClustering | None:
-    """Returns how the rows stay arranged: only files in an order of their own are rewritten in it."""
+    """Returns the clustering that the rows keep; None unless all files of the task keep theirs, in one leaf."""
     files = [table.state.files.get(number) for number in task.fragments]
     if len(task.leaves) > 1 or any(file is None or not file.keeps_clustering for file in files):
         return None

@@ -1,5 +1,7 @@
-"""The files that COMPACT rewrites of a table whose rows are in order within each leaf: by size, in tiers or in
-levels."""
+"""The files that COMPACT rewrites in a table whose rows are in order within each leaf.
+
+The strategies choose files by size, in tiers or in levels.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +12,15 @@ from deployer.runs.rewriting.pieces import joined_across, reach_of
 from deployer.runs.rewriting.tasks import SMALL, Piece, Sizes, Task, chunks, is_due, is_small
 from deployer.state.model.entities import Partition
 
-UNSORTED_BYTES = 256_000_000  #: of files that are not in order, which a task holds in memory
-TIER_FACTOR = 4  #: files of one tier differ in weight by at most that factor
-TIER_FILES = 4  #: least number of files of a tier that are merged, unless `min_files` is larger
+UNSORTED_BYTES = 256_000_000  #: the largest size of unsorted files in one task, which holds them in memory
+TIER_FACTOR = 4  #: files of one tier differ in weight by at most this factor
+TIER_FILES = 4  #: the least number of files of a tier that are merged, unless `min_files` is larger
 
 
 def plan_by_leaf(pieces: Sequence[Piece], leaves: Sequence[Partition], sizes: Sizes) -> tuple[Task, ...]:
-    """Plans tasks for a table whose rows are in order within each leaf; `leaves` in the order of their keys.
+    """Plans tasks for a table whose rows are in order within each leaf. `leaves` are in the order of their keys.
 
-    Files that lie in no leaf, or across several, are rewritten together with what is small in the leaves they reach.
+    Files that lie in no leaf or in several are rewritten together with the small files of the leaves that they reach.
     """
     places = {leaf.partition_id: i for i, leaf in enumerate(leaves)}
     held: list[list[Piece]] = [[] for _ in leaves]
@@ -38,7 +40,7 @@ def plan_by_leaf(pieces: Sequence[Piece], leaves: Sequence[Partition], sizes: Si
         unsorted = sum(piece.file.bytes for piece in group + beside if not piece.file.sorted)
         if unsorted <= UNSORTED_BYTES and sum(piece.file.bytes for piece in group + beside) <= sizes.task_bytes:
             tasks.append(Task.of(group + beside, names, "not in one leaf"))
-        else:  # too much to hold at once: what they leave in the leaves is small, and merged after them
+        else:  # too large for one task; the small files that these tasks write to the leaves are merged later
             tasks += [
                 Task.of(part, names, "not in one leaf") for part in chunks(group, min(UNSORTED_BYTES, sizes.task_bytes))
             ]
@@ -58,14 +60,14 @@ def _plan_leaf(pieces: Sequence[Piece], leaf: str, sizes: Sizes) -> list[Task]:
         small = []
     chosen = {piece.file.fragment_id for piece in small}
     alone = [piece for piece in pieces if _must(piece, sizes) and piece.file.fragment_id not in chosen]
-    parts = chunks(sorted(small, key=_by_key), sizes.task_bytes)  # neighbours by key, should they be too many
+    parts = chunks(sorted(small, key=_by_key), sizes.task_bytes)  # if there are several, each has neighbours by key
     tasks = [Task.of(part, [leaf], "small files") for part in parts if len(part) > 1 or _must(part[0], sizes)]
     return tasks + [Task.of([piece], [leaf], _why(piece)) for piece in alone]
 
 
 def _tiered(small: Sequence[Piece], sizes: Sizes) -> list[Piece]:
-    """Returns the small files to merge: the smallest tiers first, together with each tier that the result makes
-    full."""
+    """Returns the small files to merge: those of the smallest full tiers, and of each tier that the merged file would
+    make full."""
     enough = max(sizes.min_files, TIER_FILES)
     tiers: dict[int, list[Piece]] = {}
     for piece in small:
@@ -80,14 +82,14 @@ def _tiered(small: Sequence[Piece], sizes: Sizes) -> list[Piece]:
 
 
 def _tier(weight: float) -> int:
-    """0 for files of half a weight and more, −1 for those down to a fourth of that, and so on."""
+    """Returns the tier of a weight: 0 from half a weight, −1 from a fourth of that, −2 from a fourth of that again."""
     if weight >= SMALL:
         return 0
     return max(-16, math.ceil(math.log(max(weight, 1e-12) / SMALL, TIER_FACTOR) - 1e-9) - 1)
 
 
 def _leveled(pieces: Sequence[Piece], leaf: str, sizes: Sizes) -> list[Task]:
-    """Returns files that overlap, and neighbours that are small, become files that follow each other by key."""
+    """Returns tasks that turn overlapping files, and small neighbours, into files that follow each other by key."""
     runs: list[list[list[Piece]]] = [[]]
     for cluster in _clusters(pieces):
         if len(cluster) > 1 or _is_wanted(cluster[0], sizes):
@@ -103,8 +105,8 @@ def _leveled(pieces: Sequence[Piece], leaf: str, sizes: Sizes) -> list[Task]:
 
 
 def _clusters(pieces: Sequence[Piece]) -> list[list[Piece]]:
-    """Returns files by key, those together that overlap; to have one key in common, at the end of one, is not to
-    overlap."""
+    """Returns groups of files that overlap, ordered by key. Two files do not overlap if one begins with the last key
+    of the other."""
     found: list[list[Piece]] = []
     highest = b""
     for piece in sorted(pieces, key=_by_key):
@@ -122,7 +124,8 @@ def _by_key(piece: Piece) -> tuple[bytes, bytes, int]:
 
 
 def _must(piece: Piece, sizes: Sizes) -> bool:
-    """Returns whether it is rewritten whatever its size: also to be sorted, so that others can be merged with it."""
+    """Returns whether a file is rewritten whatever its size. An unsorted file is, so that others can be merged with
+    it."""
     return is_due(piece, sizes) or not piece.file.sorted
 
 

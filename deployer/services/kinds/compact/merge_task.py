@@ -29,16 +29,17 @@ if TYPE_CHECKING:
 
     from deployer.datasets.lance_types import LanceDataset
 
-    _Window = tuple[list[pa.RecordBatch], NDArray[np.int64] | None]  #: rows, and their order where it is another
+    _Window = tuple[list[pa.RecordBatch], NDArray[np.int64] | None]  #: rows, and their new order, if any
 
-WINDOW_ROWS = 65_536  #: rows that are merged at a time
+WINDOW_ROWS = 65_536  #: the number of rows that are merged at a time
 
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """A task on a table with keys, as much as a process needs to do it. `ranges` are the leaves its rows may go to.
+    """A task on a table with keys, with everything that a process needs to run it.
 
-    `clustered`: the rows of its only fragment stay in the order that they have, which is not that of the keys.
+    `ranges` has the leaves that the rows may belong to. With `clustered`, the rows keep their present order, which is
+    not the order of the keys; the task then has one fragment.
     """
 
     version: int
@@ -56,9 +57,10 @@ class Merge:
 
 
 def merged(dataset: LanceDataset, task: Merge, on_rows: OnRows, threads: int) -> list[WrittenFragment]:
-    """Writes the rows of the task's fragments in the order of their keys, each leaf's apart; commits nothing.
+    """Writes the rows of the task's fragments in the order of their keys, with separate files for each leaf.
 
-    `dataset` is open at the task's version. Memory: the keys of all rows, and of each file what is read ahead.
+    Commits nothing. `dataset` is open at the task's version. Memory holds the keys of all rows, and the rows of each
+    file that are read ahead.
     """
     try:
         return _as_they_are(dataset, task, on_rows) if task.clustered else _merged(dataset, task, on_rows, threads)
@@ -84,13 +86,13 @@ def _merged(dataset: LanceDataset, task: Merge, on_rows: OnRows, threads: int) -
         return with_ids(write_merged(layout, without_ids(batches, ids), partition, dataset), ids)
 
     files = [(rows, partial(write, name)) for name, rows in _files(task, keys, places)]
-    del keys  # their memory is for the rows
+    del keys  # releases their memory for the rows
     with closing(ahead(_joined, _windows(runs, places, on_rows), threads)) as windows:
         return [each for made in deal(chain.from_iterable(windows), files, threads) for each in made]
 
 
 def _as_they_are(dataset: LanceDataset, task: Merge, on_rows: OnRows) -> list[WrittenFragment]:
-    """Returns the rows that are left, in their order."""
+    """Writes the live rows in their present order."""
     scanner = rows_of(dataset, [dataset.get_fragment(number) for number in task.fragments])
     stored = pa.schema([field for field in scanner.projected_schema if field.name != ROW_ID])
     most = -(-task.rows // files_of(task.rows, task.bytes, task.sizes))
@@ -107,7 +109,7 @@ def _as_they_are(dataset: LanceDataset, task: Merge, on_rows: OnRows) -> list[Wr
 
 
 def _files(task: Merge, keys: pa.Table, places: NDArray[np.int64]) -> Iterator[tuple[str, int]]:
-    """Yields the leaf of each file and how many of the merged rows it gets, in their order."""
+    """Yields the leaf and the number of rows of each file, in the order of the merged rows."""
     for partition, rows in _segments(task, keys, places):
         most = -(-rows // files_of(rows, task.bytes * rows // len(places), task.sizes))
         for start in range(0, rows, most):
@@ -115,7 +117,7 @@ def _files(task: Merge, keys: pa.Table, places: NDArray[np.int64]) -> Iterator[t
 
 
 def _segments(task: Merge, keys: pa.Table, places: NDArray[np.int64]) -> list[tuple[str, int]]:
-    """Returns how many of the merged rows go to each leaf that gets any, in the order of the leaves."""
+    """Returns the leaves that get merged rows, each with its number of rows, in the order of the leaves."""
     names = task.ranges.partitions
     if len(names) == 1:
         return [(names[0], len(places))]
@@ -127,7 +129,7 @@ def _segments(task: Merge, keys: pa.Table, places: NDArray[np.int64]) -> list[tu
 
 
 def _windows(runs: Runs, places: NDArray[np.int64], on_rows: OnRows) -> Iterator[_Window]:
-    """Yields the rows of all runs in the order of `places`, some at a time."""
+    """Yields the rows of all runs in the order of `places`, `WINDOW_ROWS` at a time."""
     counts = [run.rows for run in runs.runs]
     run_of, taken = runs_of(counts), np.cumsum([0, *counts[:-1]])  # `taken`: the place of each run's next row
     whole = len(counts) == 1 and bool((np.diff(places) > 0).all())
@@ -151,11 +153,11 @@ def _joined(window: _Window) -> list[pa.RecordBatch]:
 
 
 def _taken(parts: list[pa.RecordBatch], places: NDArray[np.int64]) -> list[pa.RecordBatch]:
-    """Returns the rows at these places in all parts together."""
+    """Returns the rows at these places. Places count the rows of all parts, in their order."""
     pool = pa.system_memory_pool()  # Arrow's own pool returns the memory of each window and requests it again
     try:
         whole = pa.concat_batches(parts, memory_pool=pool)
         return [pc.take(whole, pa.array(places), boundscheck=False, memory_pool=pool)]
-    except pa.ArrowInvalid:  # texts of more than 2 GB, which one array does not hold
+    except pa.ArrowInvalid:  # texts of more than 2 GB in total do not fit in one array
         found: list[pa.RecordBatch] = pa.Table.from_batches(parts).take(pa.array(places)).to_batches()
         return found

@@ -1,4 +1,4 @@
-"""The options of COMPACT as values. The schema of specs checks them before."""
+"""The options of COMPACT as values. The schema of specs has already checked them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from deployer.specs.schema.services import all_options
 
 @dataclass(frozen=True, slots=True)
 class CompactOptions:
-    """The options of COMPACT: which files, and how much at a time; sizes in bytes. `target_rows` None: the table's
-    `max_rows_per_file`."""
+    """The options of COMPACT, with sizes in bytes. A `target_rows` of None means the table's `max_rows_per_file`."""
 
     target_file_bytes: int = 256_000_000
     target_rows: int | None = None

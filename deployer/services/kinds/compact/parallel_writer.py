@@ -1,6 +1,7 @@
-"""Rows of one stream, dealt to files in turn: while one file is being ended, the next gets its rows already.
+"""Writes the rows of one stream to successive files: while one file is finished, the next already gets its rows.
 
-Lance keeps most of what a file is given until the file ends and encodes it then, which nothing else has to wait for.
+Lance holds most rows of a file in memory until the file ends, and encodes them then. The other files need not wait for
+that.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-_WAITING = 4  #: batches that wait for a file, since Lance asks for them in bursts
+_WAITING = 4  #: the most batches that wait for a file; Lance requests them in bursts
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -22,7 +23,7 @@ Write = Callable[[Iterator[pa.RecordBatch]], Result]
 
 
 def ahead(work: Callable[[Item], Result], given: Iterator[Item], threads: int) -> Generator[Result]:
-    """Yields the results of `work` in the order of the items; it works ahead on the next `threads` items."""
+    """Yields the results of `work` in the order of the items. Threads already work on the next `threads` items."""
     begun: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(threads, "ahead") as pool:
         for each in given:
@@ -34,9 +35,9 @@ def ahead(work: Callable[[Item], Result], given: Iterator[Item], threads: int) -
 
 
 def deal(batches: Iterator[pa.RecordBatch], files: Sequence[tuple[int, Write[Result]]], threads: int) -> list[Result]:
-    """Writes files of the given numbers of rows, `threads` at a time. The first failure ends all.
+    """Writes files with the given numbers of rows, `threads` files at a time. The first failure ends all of them.
 
-    Each file's `Write` is called in a thread of its own with the rows of that file, all of which it takes.
+    Each file's `Write` is called in its own thread with the rows of that file, and must consume all of them.
     """
     source = _Source(batches)
     writing: list[Future[Result]] = []
@@ -57,7 +58,7 @@ def deal(batches: Iterator[pa.RecordBatch], files: Sequence[tuple[int, Write[Res
 
 
 class _Source:
-    """Batches from which a number of rows is taken."""
+    """Batches from which a caller takes any number of rows."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches
@@ -76,13 +77,13 @@ class _Source:
 
 
 class _Way:
-    """A queue between the thread that has the rows and the one that writes a file of them."""
+    """A queue between the thread that reads the rows and the thread that writes them to a file."""
 
     def __init__(self) -> None:
         self._queue: queue.Queue[pa.RecordBatch | BaseException | None] = queue.Queue(_WAITING)
 
     def put(self, batch: pa.RecordBatch | None, writing: Sequence[Future[Any]]) -> None:
-        """Adds a batch; None ends the file. Raises the failure of any of the files."""
+        """Adds a batch; None ends the file. Raises the failure of any of the files in `writing`."""
         while True:
             for each in writing:
                 if each.done():

@@ -1,5 +1,7 @@
-"""The files that COMPACT rewrites of a whole table: pure, from the table's state and what the dataset says of its
-files."""
+"""The files of a table that COMPACT rewrites.
+
+All functions are pure: they use the table's state and the deleted rows that the dataset has.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,10 @@ from deployer.state.model.entities import TableState
 
 
 def own_plan(state: TableState, deleted: Mapping[int, int]) -> tuple[Task, ...]:
-    """Returns the tasks of a run that begins now. `deleted` has how many rows of each fragment are deleted, where any
-    are.
+    """Returns the tasks of a run that begins now.
 
-    The files count as parts of the same indexes: a run joins those parts first.
+    `deleted` has the number of deleted rows by fragment, for fragments that have any. The plan takes all files as
+    covered by the same indexes, since a run joins the parts of indexes first.
     """
     files = sorted(state.files, key=lambda file: file.fragment_id)
     pieces = [Piece(file, deleted.get(file.fragment_id, 0)) for file in files]
@@ -33,9 +35,9 @@ def small_files(state: TableState) -> int:
 
 
 def merged_files(state: TableState) -> int:
-    """Returns the number of small files that COMPACT would rewrite: it leaves one that is alone in its leaf.
+    """Returns the number of small files that COMPACT would rewrite. It does not rewrite the only small file of a leaf.
 
-    What only the dataset has, such as deleted rows, does not count.
+    Facts that only the dataset has, such as deleted rows, do not count.
     """
     sizes = own_sizes(state)
     small = {file.fragment_id for file in state.files if is_small(Piece(file), sizes)}
@@ -51,9 +53,9 @@ def own_sizes(state: TableState) -> Sizes:
 
 
 def plan_table(state: TableState, pieces: Sequence[Piece], sizes: Sizes) -> tuple[Task, ...]:
-    """Plans tasks for all of the table's files, which are given in the order of the dataset.
+    """Plans tasks for all files of the table; `pieces` has them in the order of the dataset.
 
-    A file that is recorded in no leaf is planned for the leaf that holds all of its keys: COMPACT records it there.
+    A file without a recorded leaf is planned for the leaf that has the range of all its keys. COMPACT records it there.
     """
     leaves = state.leaves()
     if not (state.properties.row_keys or state.properties.sort_keys):
@@ -70,22 +72,23 @@ def plan_table(state: TableState, pieces: Sequence[Piece], sizes: Sizes) -> tupl
 
 
 def _apart(piece: Piece) -> Piece:
-    """Gives a piece that CLUSTER arranged a kind of its own, so that it is not joined: its rows are near each other."""
+    """Returns the piece; one that CLUSTER arranged gets a kind of its own, so that it is not joined with others."""
     file = piece.file
     return replace(piece, kind=f"{piece.kind} {file.fragment_id}") if file.keeps_clustering else piece
 
 
 def plan_in_order(pieces: Sequence[Piece], leaf: str, sizes: Sizes) -> tuple[Task, ...]:
-    """Tasks for a table without order of its own: neighbours are joined, so that rows stay where they were.
+    """Returns the tasks for a table without keys. They join neighbours, so that the order of the rows does not change.
 
-    `pieces` are all of the table's in the order of the dataset. Each task makes one file.
+    `pieces` has all files of the table in the order of the dataset. Each task makes one file.
     """
     wanted = [is_small(piece, sizes) or is_due(piece, sizes) for piece in pieces]
     runs = [run for run in _runs(pieces, wanted) if len(run) >= sizes.min_files or any(is_due(p, sizes) for p in run)]
     first = min((run[0].file.fragment_id for run in runs), default=None)
     if first is None:
         return ()
-    # What follows gets new numbers, so that it still follows. A file that rows were deleted of cannot: it is rewritten.
+    # Files after the first rewritten one get new numbers, so that they still follow it. A file with deleted rows cannot
+    # get one, so it is rewritten.
     place = next(i for i, piece in enumerate(pieces) if piece.file.fragment_id == first)
     due = [is_due(piece, sizes) or (i > place and piece.deleted > 0) for i, piece in enumerate(pieces)]
     wanted = [want or must for want, must in zip(wanted, due, strict=True)]
@@ -103,7 +106,7 @@ def plan_in_order(pieces: Sequence[Piece], leaf: str, sizes: Sizes) -> tuple[Tas
 
 
 def _runs(pieces: Sequence[Piece], wanted: Sequence[bool]) -> Iterator[list[Piece]]:
-    """Groups neighbours that are wanted and of one kind."""
+    """Yields groups of neighbours that are wanted and have the same kind."""
     run: list[Piece] = []
     for piece, want in zip(pieces, wanted, strict=True):
         if run and (not want or piece.kind != run[-1].kind):
@@ -116,7 +119,8 @@ def _runs(pieces: Sequence[Piece], wanted: Sequence[bool]) -> Iterator[list[Piec
 
 
 def _filled(run: Sequence[Piece], sizes: Sizes) -> Iterator[list[Piece]]:
-    """Splits a run into neighbours for one file each, at most one weight unless a single piece is larger."""
+    """Yields the neighbours of a run that become one file: their weight is at most 1 unless a single piece is
+    larger."""
     part: list[Piece] = []
     rows = size = 0
     for piece in run:

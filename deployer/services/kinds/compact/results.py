@@ -11,7 +11,7 @@ from deployer.tables.layout.indexes.build import CaughtUp
 
 @dataclass(frozen=True, slots=True)
 class CompactResult:
-    """The result of a run. `why` is the reason where it is SKIPPED or CANCELLED, `reason` that for the `engine`."""
+    """The result of a run. `why` is the reason of a SKIPPED or CANCELLED run; `reason` says why `engine` was chosen."""
 
     table: str
     run_id: str

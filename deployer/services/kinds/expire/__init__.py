@@ -1,4 +1,4 @@
-"""EXPIRE: removes rows that are older than the table's retention; files of which all rows are go without being read.
+"""EXPIRE: removes rows that are older than the table's retention. A file whose rows are all older is not read.
 
 The rest of `deployer.services`, `deployer.app` and `deployer.cli` may import it.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ExpireOptions:
-    """`dry_run`: rows are counted, and stay."""
+    """The options of EXPIRE. With `dry_run`, rows are counted and not removed."""
 
     dry_run: bool = False
 

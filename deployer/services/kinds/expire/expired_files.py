@@ -1,4 +1,4 @@
-"""The files of a table that hold expired rows, by their recorded bounds: nothing is opened or read."""
+"""The files of a table that hold expired rows, by their recorded bounds. No file is opened or read."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ DAY = 86_400  #: seconds
 
 @dataclass(frozen=True, slots=True)
 class Cutoff:
-    """The moment before which rows of a table are expired, for the `column` that says how old they are.
+    """The time before which rows of a table are expired, for the `column` that has the age of the rows.
 
-    `at` is in whole seconds since 1970; `value` is the same as Arrow stores it in the column.
+    `at` is in whole seconds since 1970; `value` is the same time as Arrow stores it in the column.
     """
 
     column: str
@@ -39,7 +39,8 @@ class Cutoff:
 
     @staticmethod
     def of(retention: Retention, column: Column, now: float) -> Cutoff:
-        """`now` is in seconds since 1970. A date is as old as the end of its day."""
+        """Returns the cutoff of a retention at `now` (seconds since 1970). A date expires when the end of its day
+        does."""
         assert isinstance(column.type, Scalar)  # noqa: S101 -- is_age_column
         name, args = column.type.name, column.type.args
         at = int(now - parse_duration(retention.keep).total_seconds())
@@ -52,7 +53,7 @@ class Cutoff:
 
     @property
     def where(self) -> str:
-        """The SQL condition of expired rows; it is not true for rows in which the column is null."""
+        """The SQL condition of expired rows. It is not true for rows in which the column is null."""
         moment = dt.datetime.fromtimestamp(0, dt.UTC) + dt.timedelta(seconds=self.at)
         if not self.kind.startswith("timestamp"):
             return f"`{self.column}` < DATE '{moment:%Y-%m-%d}'"
@@ -61,7 +62,7 @@ class Cutoff:
 
 @dataclass(frozen=True, slots=True)
 class ExpiredFiles:
-    """Files of which all rows are expired, and those of which some may be; all others have none."""
+    """The files with expired rows. In `whole` files all rows are expired; in `mixed` files some rows may be."""
 
     whole: tuple[File, ...] = ()
     mixed: tuple[File, ...] = ()
@@ -79,7 +80,8 @@ class ExpiredFiles:
 def cutoff_of(state: TableState, schema: pa.Schema, where: str, now: float) -> Cutoff:
     """Returns the cutoff of the table's own retention at `now` (seconds since 1970).
 
-    Raises Refused where it has none that its columns allow.
+    Raises Refused where the table declares no retention, or names a column that is not a date or timestamp of the
+    table.
     """
     retention = retention_of(state)
     if retention is None:
@@ -99,9 +101,10 @@ def cutoff_of(state: TableState, schema: pa.Schema, where: str, now: float) -> C
 
 
 def expired_files(state: TableState, cutoff: Cutoff, field: int | None = None) -> ExpiredFiles:
-    """Sorts the table's files by the bounds that the state records of row keys and of columns that CLUSTER uses.
+    """Returns the table's files with expired rows, by the bounds that the state records for row keys and for columns
+    that CLUSTER uses.
 
-    `field` is Lance's id of the column, by which bounds of CLUSTER are found; None where it is unknown.
+    `field` is Lance's id of the column, by which the bounds of CLUSTER are found. It is None where it is unknown.
     """
     keys = state.properties.row_keys
     place = keys.index(cutoff.column) if cutoff.column in keys else None

@@ -1,4 +1,4 @@
-"""A run of EXPIRE: one commit that drops whole files of expired rows, and takes expired rows out of the others."""
+"""A run of EXPIRE. One commit drops files in which all rows are expired, and deletes expired rows of other files."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ def expire(
 ) -> ExpireResult:
     """Removes the rows of a table that are older than its retention at `now` (seconds since 1970), as one version.
 
-    Rows under a legal hold stay. `run_tasks` looks for rows elsewhere, in the files of each leaf apart. Raises Refused
-    for a table without retention; Interrupted, with nothing removed, where `on_progress` does.
+    Rows under a legal hold stay. `run_tasks` runs the search for rows, which has separate tasks for each leaf, such as
+    with Spark. Raises Refused for a table without retention, and Interrupted where `on_progress` raises it; then
+    nothing is removed.
     """
     started = time.monotonic()
     at = time.time() if now is None else now
@@ -84,8 +85,10 @@ def expire(
 def _planned(
     table: OpenTable, dataset: LanceDataset, cutoff: Cutoff, files: Deletions, run_tasks: RunTasks, *, dry_run: bool
 ) -> tuple[ExpiredFiles, RowPlan]:
-    """Returns the files that are dropped whole, and the plan for all expired rows. In a table with holds, every file
-    that may hold expired rows is read, since any may hold rows that stay."""
+    """Returns the files that are dropped as a whole, and the plan for all expired rows.
+
+    In a table with legal holds, every file that may have expired rows is read, since each may have rows that stay.
+    """
     field = field_of(dataset, cutoff.column)
     found = expired_files(table.state, cutoff, None if field is None else field.id())
     if holds_of(table.state):

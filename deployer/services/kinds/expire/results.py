@@ -10,10 +10,11 @@ from deployer.state.model.services import Figures, FinalStatus
 
 @dataclass(frozen=True, slots=True)
 class ExpireResult:
-    """The result of a run. `why` is the reason where it is SKIPPED, and what a dry run would remove.
+    """The result of a run. `why` is the reason of a SKIPPED run, or states what a dry run would remove.
 
-    `rows` expired, of which `whole_rows` were in the `whole_files` that were dropped without being read. `held_rows`
-    are old enough and stay, for the `holds` named. `before` is the moment before which rows are expired, in ISO 8601.
+    `rows` counts the expired rows. Of these, `whole_rows` were in the `whole_files` files that were dropped without
+    being read. `held_rows` counts rows that are old enough but stay, under the legal holds named in `holds`.
+    `before_time` is the time before which rows are expired, in ISO 8601.
     """
 
     table: str

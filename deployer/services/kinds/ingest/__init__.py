@@ -1,4 +1,4 @@
-"""INGEST: loads the files that come to a place, each once, as a table's `ingest` declares it.
+"""INGEST: loads each new file of a place once, as a table's `ingest` declares it.
 
 The rest of `deployer.services` and `deployer.cli` may import it.
 """

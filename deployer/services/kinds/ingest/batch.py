@@ -1,5 +1,8 @@
-"""Loads the files of one commit: their rows are written, what cannot be loaded is left out, and the rest is committed
-with the list of its files."""
+"""Loads the files of one commit.
+
+The rows of the files are written. Files that cannot be loaded are left out, and the rest is committed with the list of
+its files.
+"""
 
 from __future__ import annotations
 
@@ -37,14 +40,17 @@ if TYPE_CHECKING:
 
     from deployer.runs.rewriting.run import Engine
 
-SPARK_BYTES = 512 << 20  #: of one commit from which Spark loads large files
-SPARK_FILE_BYTES = 4 << 20  #: on average; smaller files are read faster without tasks
+SPARK_BYTES = 512 << 20  #: the least size of a commit that Spark loads
+SPARK_FILE_BYTES = 4 << 20  #: the least average file size for Spark; smaller files are read faster without tasks
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedBatch:
-    """The outcome of one commit. `loaded` are its files, `bad` the reasons of those that were left out, by path, and
-    `moved` files that changed or went while they were read. `job` is None where nothing was committed."""
+    """The outcome of one commit. `job` is None where nothing was committed.
+
+    `loaded` has the files of the commit. `bad` has the reason of each file that was left out, by path. `moved` has the
+    files that changed or disappeared while they were read.
+    """
 
     job: Job | None
     loaded: tuple[LandedFile, ...] = ()
@@ -54,11 +60,11 @@ class LoadedBatch:
 
 
 class CommittedMeanwhile(Exception):
-    """Another process made the commit of this number, with its own files."""
+    """The error that another process has made the commit of this number, with other files."""
 
 
 class RefusedTogether(Exception):
-    """The files cannot be one commit; `why` says so. Some may be loaded alone, or after the others."""
+    """The error that the files cannot be one commit; `why` is the reason. Some may be loaded alone or after others."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -82,12 +88,12 @@ class BatchLoad:
     contents: dict[str, str] = field(default_factory=dict)
 
     def run(self, files: Sequence[LandedFile]) -> LoadedBatch:
-        """Loads the files that can be loaded, as one commit or none.
+        """Loads the files that can be loaded, in at most one commit.
 
-        Raises RefusedTogether, CommittedMeanwhile, and Conflict when the table was changed meanwhile.
+        Raises RefusedTogether, CommittedMeanwhile, and Conflict where another process changed the table meanwhile.
         """
         unique = None
-        if self.options.mode != "upsert":  # its rows take the place of those with their keys
+        if self.options.mode != "upsert":  # rows of an upsert replace the rows with the same keys
             unique = unique_load(self.table, "reject", sets_aside=True)
         if unique is not None and self.options.mode == "overwrite":
             unique = replace(unique, taken=replace(unique.taken, files=()))
@@ -109,7 +115,7 @@ class BatchLoad:
     def _written(
         self, files: Sequence[LandedFile], unique: UniqueLoad | None
     ) -> tuple[Sequence[WrittenFragment], bool]:
-        """Writes rows of the files; returns them, and whether they are exactly those of the files that are left."""
+        """Writes rows of the files. Returns the fragments, and whether they have exactly the rows of the good files."""
         reader = FileReader(self.table, self.options, unique is not None, self._report(len(files)))
         if self._uses_spark(files):
             loaded, excluded = self._with_spark(reader, files, unique)
@@ -134,7 +140,7 @@ class BatchLoad:
     def _here(
         self, reader: FileReader, files: Sequence[LandedFile], unique: UniqueLoad | None
     ) -> tuple[LoadedFragments, bool]:
-        """Loads in this process. Bad files are left out on the way."""
+        """Loads in this process. Rows of bad files are not written."""
         plan = self._plan(reader, (), unique)
         stopped: list[BaseException] = []
 
@@ -164,7 +170,7 @@ class BatchLoad:
     def _with_spark(
         self, reader: FileReader, files: Sequence[LandedFile], unique: UniqueLoad | None
     ) -> tuple[LoadedFragments, bool]:
-        """Loads with Spark. Rows of files that turn out bad are among those written, which are then not committed."""
+        """Loads with Spark. The written rows may include rows of bad files; the caller then does not commit them."""
         from deployer.compute.spark.progress import Tasks, run_job
         from deployer.tables.ingest.spark import SparkLoad
 
@@ -188,7 +194,7 @@ class BatchLoad:
         except Exception:
             if stopped:
                 raise stopped[0] from None
-            # Pages of a file may be damaged: which file it is, is found here.
+            # Pages of a file may be damaged. Loading in this process finds out which file it is.
             return self._here(reader, files, unique)
         for each in planned:
             if reason := bad_reason([loaded.reports[split.number] for split in each.splits]):
@@ -225,7 +231,8 @@ class BatchLoad:
         return job
 
     def _commit(self, written: Sequence[WrittenFragment], sources: str, unique: UniqueLoad | None) -> tuple[Job, bool]:
-        """Returns the job, and whether another process had done it, so that what was written is in no version."""
+        """Returns the job, and whether another process had already done it. In that case no version has the written
+        files."""
         table, job_id, mode = self.table, self.job_id, self.options.mode
         if not written and (mode != "overwrite" or not table.state.files.count):
             return self._recorded(sources)
@@ -245,7 +252,7 @@ class BatchLoad:
         return done.job, done.already_done
 
     def _recorded(self, sources: str) -> tuple[Job, bool]:
-        """Records files without rows, of which the dataset needs no version."""
+        """Records files without rows. The dataset gets no new version."""
         table, state = self.table, self.table.state
         done = FilesAdded((), state.lance_version, self.job_id, 0, sources=sources)
         required = to_add_files(self.job_id, state.schema, table.entry.dataset)
@@ -258,7 +265,8 @@ class BatchLoad:
 
 
 def _contents(files: Sequence[LandedFile], known: Mapping[str, str]) -> dict[str, str]:
-    """Returns hashes of the files' contents, as far as not `known`; of one that goes meanwhile, none."""
+    """Returns the hash of each file's content by path, with the `known` ones. A file that disappears meanwhile has no
+    hash."""
     found = dict(known)
     for each in files:
         if not each.is_lance and each.path not in found:

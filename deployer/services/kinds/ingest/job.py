@@ -1,4 +1,4 @@
-"""A run of INGEST: new files of a place are loaded, commit by commit, and what cannot be loaded is set aside."""
+"""A run of INGEST: it loads new files of a place, commit by commit, and sets aside files that cannot be loaded."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from deployer.runs.rewriting.run import Engine
 
 ATTEMPTS = 5  #: how often a commit is tried again because others changed the table
-SHOWN = 20  #: problems that a result lists
-SAID = 120  #: characters of a reason in the record of the run
+SHOWN = 20  #: the most problems that a result lists
+SAID = 120  #: the most characters of a reason in the record of the run
 
 
 @dataclass(slots=True)
@@ -59,10 +59,10 @@ class FilesRun:
     not_loaded: NotLoaded = field(default_factory=NotLoaded)
 
     def run(self) -> IngestFilesResult:
-        """Loads what is new. Raises InvalidInput for a bad file where these fail the run, Refused for a place within
-        the lake's root, and Conflict when others change the table continuously.
+        """Loads the new files. Commits that were made before an error or a cancellation stay.
 
-        What was committed before stands. A run that is cancelled returns it.
+        Raises InvalidInput for a bad file with `on_error: fail`, Refused for a place within the lake's root, and
+        Conflict where others change the table continuously. A cancelled run returns a result.
         """
         started = time.monotonic()
         self.table.refuse_view()
@@ -129,15 +129,18 @@ class FilesRun:
         return NotLoadedFiles(self.table.root, self.table.entry.table_id)
 
     def _settle(self) -> None:
-        """Ends commits that a run which died had begun. Should it only have been stopped and commit after all, that is
-        recorded, and takes the number that this run would use."""
+        """Ends the commits that a dead run had begun.
+
+        If that run was only paused and commits after all, its commit is recorded and takes the number that this run
+        would use.
+        """
         for job_id in own_intents(self.table.state):
-            with suppress(Conflict):  # it was done meanwhile
+            with suppress(Conflict):  # the other run has committed meanwhile
                 self.table.store.commit(self.table.entry.table_id, [CommitAbandoned(job_id)], [JobNotDone(job_id)])
         self.table = self.table.refreshed()
 
     def _load_all(self, place: Landings, listed: Iterable[LandedFile], *, complete: bool) -> None:
-        """Loads the new ones of the files. `complete`: no other file is at the place."""
+        """Loads the new files among `listed`. `complete` says that the place has no other file."""
         landed = list(listed)
         for _ in range(ATTEMPTS):
             record = self._lists.read(self.table.state)
@@ -146,7 +149,7 @@ class FilesRun:
             try:
                 for files in commits_of(planned.new, self.options):
                     self._load(place, files)
-            except CommittedMeanwhile:  # what that run loaded is not to be loaded again
+            except CommittedMeanwhile:  # files that the other run loaded must not be loaded again
                 self.table = again(self.table)
                 continue
             self._lists.merge(self._lists.read(self.table.state) if planned.new else record)
@@ -158,7 +161,10 @@ class FilesRun:
         return plan_files(landed, record, self.not_loaded, self.options, _same_content, now)
 
     def _note_changes(self, landed: Sequence[LandedFile], planned: PlannedFiles, *, complete: bool) -> None:
-        """Records the changed files, and forgets what is gone from the place or loaded meanwhile."""
+        """Records the changed files, and removes entries of files that left the place or were loaded meanwhile.
+
+        `complete` says that `landed` has all files of the place.
+        """
         seen, there = {each.path for each in planned.changed}, {each.path for each in landed}
         kept = {*planned.aside, *(each.path for each in planned.new)}
 
@@ -177,7 +183,7 @@ class FilesRun:
         ]
 
     def _load(self, place: Landings, files: Sequence[LandedFile]) -> None:
-        """Loads files as one commit; as several, in their order, where they cannot be one."""
+        """Loads files as one commit. Files that cannot be one commit are loaded as several, in their order."""
         try:
             done = self._tried(place, files)
         except RefusedTogether as refused:
@@ -232,12 +238,12 @@ class FilesRun:
         reached("services.ingest.after-set-aside")
 
     def _forget(self, loaded: Sequence[str]) -> None:
-        """Forgets what was set aside and is loaded now."""
+        """Removes the loaded files from the record of files that are not loaded."""
         if self.not_loaded.files.keys() & set(loaded) or self.not_loaded.changed.keys() & set(loaded):
             self.not_loaded = self._aside.change(lambda now: now.without(loaded))
 
     def _brought_up_to_date(self) -> None:
-        """Does what follows any load: splits leaves above the limit, and brings indexes up to date."""
+        """Splits leaves above the limit and brings indexes up to date, as after any load."""
         if self.commits:
             table_id = self.table.entry.table_id
             split_after_load(self.table.store, self.table.root, table_id, self.on_progress)
@@ -257,7 +263,7 @@ class FilesRun:
 
 
 def _same_content(file: LandedFile, known: LoadedFile) -> bool:
-    """Returns whether a file on the disk has the content that was loaded: it was touched, or copied again."""
+    """Returns whether a file on the disk has the content that was loaded. Such a file was touched or copied again."""
     if is_on_s3(file.path) or not known.content or file.bytes != known.bytes:
         return False
     try:

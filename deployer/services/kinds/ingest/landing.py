@@ -1,4 +1,4 @@
-"""The files at the place that `ingest` names, as they are now: listed without opening any of them."""
+"""The present files at the places that `ingest` names. Listing them opens none of the files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from deployer.tables.ingest.files.s3_sources import GLOB, fit
 from deployer.tables.ingest.files.source_files import SCHEME, is_on_s3
 
 AT_ONCE = 16  #: requests for single objects at the same time
-FEW = 64  #: files up to which each is asked for by itself instead of listing the place
+FEW = 64  #: up to this number of files, each is requested by itself instead of listing the place
 DATASET_ENDING = ".lance"
 _VERSIONS = "_versions"
 _PART = 1 << 20
@@ -29,8 +29,11 @@ _PART = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class LandedFile:
-    """A file or Lance dataset. `tag` differs when its content does: the entity tag of an object, else made of size and
-    time. `changed` is in seconds since 1970. `place` is the folder or glob that has it, as it is declared."""
+    """A file or Lance dataset. `tag` changes with its content.
+
+    The tag of an object is its entity tag; that of another file consists of size and time. `changed` is in seconds
+    since 1970. `place` is the declared folder or glob that has the file.
+    """
 
     path: str
     bytes: int
@@ -42,17 +45,18 @@ class LandedFile:
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """A place: its `folder` (a path, or s3://…), and the parts of the glob below it, if there is one."""
+    """A place: its `folder` (a path, or s3://…), and the parts of the glob below the folder, if there is a glob."""
 
     files: str
     folder: str
     pattern: tuple[str, ...]
-    any_name: bool  #: also files whose names show no format
-    listed: bool = True  #: it has so few files that listing all is cheaper than asking for many of them
+    any_name: bool  #: whether files whose names show no format belong to the place
+    listed: bool = True  #: whether listing all files is cheaper than a request for each of many files
 
     @staticmethod
     def of(files: str, root: str, *, any_name: bool, listed: bool = True) -> Landing:
-        """Reads the place as it is declared. Raises InvalidInput, and Refused where it lies within the lake's root."""
+        """Returns the declared place. Raises InvalidInput for an invalid place, and Refused where the place lies within
+        the lake's root or covers it."""
         refuse_credentials([files])
         scheme = SCHEME if is_on_s3(files) else "/"
         if not files.startswith(scheme) or not files.removeprefix(scheme).strip("/"):
@@ -75,7 +79,7 @@ class Landing:
         return place
 
     def covers(self, root: str) -> bool:
-        """Returns whether the place is within the root, or may have files of the root among its own."""
+        """Returns whether the place is within the root, or may include files of the root."""
         if is_on_s3(root) != is_on_s3(self.folder):
             return False
         own, lake = (each if is_on_s3(each) else os.path.realpath(each) for each in (self.folder, root.rstrip("/")))
@@ -89,20 +93,20 @@ class Landing:
                 return True
             if fit([part], [pattern]) is None:
                 return False
-        return True  # a folder that a glob takes is taken with all that is in it
+        return True  # a glob that matches a folder takes everything in the folder
 
     def takes(self, path: str) -> bool:
-        """Returns whether the file of that full path is one of the place."""
+        """Returns whether the file with this full path belongs to the place."""
         below = path.removeprefix(self.folder).strip("/").split("/")
         return path.startswith(f"{self.folder.rstrip('/')}/") and self._fits(below, is_lance=False)
 
     def list(self) -> list[LandedFile]:
-        """Returns all files of the place by their paths; none where the folder does not exist yet."""
+        """Returns all files of the place, ordered by path. Returns no file where the folder does not exist."""
         listed = self._on_s3() if is_on_s3(self.folder) else self._here()
         return sorted((each for each in _with_datasets(listed)), key=lambda each: each.path)
 
     def now(self, paths: Sequence[str]) -> Mapping[str, LandedFile]:
-        """Returns those of the paths that are there, as they are now."""
+        """Returns the present files among the paths, by path."""
         if not is_on_s3(self.folder):
             found = (_stat(path) for path in paths)
             return {each.path: each for each in found if each is not None} | self._datasets(paths)
@@ -116,7 +120,7 @@ class Landing:
         return there | self._datasets([path for path in paths if path not in there])
 
     def _datasets(self, paths: Sequence[str]) -> dict[str, LandedFile]:
-        """Returns the Lance datasets among the paths; only names that may be of one are looked at."""
+        """Returns the Lance datasets among the paths. Only names with the ending of a dataset are checked."""
         wanted = {path for path in paths if path.endswith(DATASET_ENDING)}
         return {each.path: each for each in self.list() if each.path in wanted} if wanted else {}
 
@@ -129,7 +133,7 @@ class Landing:
             return False
         rest = below[depth:]
         if any(map(is_hidden, below)) and not any(part[0] in "._" for part in self.pattern):
-            return False  # such as files that a writer has not renamed yet
+            return False  # hidden files, such as those that a writer has not renamed yet
         return not rest or is_lance or self.any_name or known_format(rest[-1]) is not None
 
     def _kept(self, below: str) -> bool:
@@ -147,7 +151,7 @@ class Landing:
         yield from self._below(self.folder, "", 0)
 
     def _may_hold(self, name: str, depth: int) -> bool:
-        """Returns whether files of a folder, so deep below the place's own, may be taken."""
+        """Returns whether a folder may hold files of the place; `depth` counts the folders above it in the place."""
         if depth >= len(self.pattern) or "**" in self.pattern:
             return True
         return fit([name], [self.pattern[depth]]) is not None
@@ -165,19 +169,19 @@ class Landing:
                         yield from self._below(entry.path, f"{name}/", depth + 1)
                 elif self._kept(name) and (found := _landed(entry.path, entry.stat())) is not None:
                     yield found
-            except FileNotFoundError:  # removed at this moment
+            except FileNotFoundError:  # another process removed it meanwhile
                 continue
 
 
 @dataclass(frozen=True, slots=True)
 class Landings:
-    """All places that one `ingest` names. A file that several of them have is one file."""
+    """All places that one `ingest` names. A file that belongs to several places counts once."""
 
     places: tuple[Landing, ...]
 
     @staticmethod
     def of(files: Sequence[str], root: str, *, any_name: bool, listed: bool = True) -> Landings:
-        """Reads the places as they are declared. Raises as `Landing.of`."""
+        """Returns the declared places. Raises the same errors as `Landing.of`."""
         return Landings(tuple(Landing.of(each, root, any_name=any_name, listed=listed) for each in files))
 
     @property
@@ -186,18 +190,18 @@ class Landings:
         return ", ".join(each.files for each in self.places)
 
     def takes(self, path: str) -> bool:
-        """Returns whether the file of that full path is one of a place."""
+        """Returns whether the file with this full path belongs to one of the places."""
         return any(each.takes(path) for each in self.places)
 
     def list(self) -> list[LandedFile]:
-        """Returns all files of the places by their paths."""
+        """Returns all files of the places, ordered by path."""
         found: dict[str, LandedFile] = {}
         for each in self.places:
             found |= {file.path: replace(file, place=each.files) for file in each.list() if file.path not in found}
         return [found[path] for path in sorted(found)]
 
     def now(self, paths: Sequence[str]) -> Mapping[str, LandedFile]:
-        """Returns those of the paths that are there, as they are now."""
+        """Returns the present files among the paths, by path."""
         found: dict[str, LandedFile] = {}
         for each in self.places:
             folder = f"{each.folder.rstrip('/')}/"
@@ -213,10 +217,10 @@ class Landings:
 
 
 def _about(objects: S3Objects, folder: str, path: str) -> ObjectInfo | None:
-    """Returns an object; None where there is none.
+    """Returns the object; None where it does not exist.
 
-    Who may list only a part of a bucket is refused what is not there, so a refused object is looked for in a listing of
-    its own name.
+    S3 refuses a request for a missing object to a role that may list only a part of the bucket. So after a refusal, the
+    object is looked for in a listing of its own name.
     """
     relative = path.removeprefix(folder).strip("/")
     try:
@@ -235,7 +239,8 @@ def _about(objects: S3Objects, folder: str, path: str) -> ObjectInfo | None:
 
 
 def _with_datasets(files: Iterator[LandedFile]) -> Iterator[LandedFile]:
-    """Yields the files, with one entry for each Lance dataset, whose tag is that of its manifests."""
+    """Yields the files, with one entry for each Lance dataset. The tag of a dataset is a hash of its manifests'
+    tags."""
     manifests: dict[str, list[LandedFile]] = {}
     others = []
     for each in files:
@@ -261,19 +266,19 @@ def _stat(path: str) -> LandedFile | None:
 
 
 def _landed(path: str, about: os.stat_result) -> LandedFile | None:
-    """Returns a regular file; None for others, such as pipes, which would be waited for."""
+    """Returns a regular file; None for others, such as pipes, since reading them would block."""
     if not stat.S_ISREG(about.st_mode):
         return None
     return LandedFile(path, about.st_size, f"{about.st_size}-{about.st_mtime_ns}", about.st_mtime)
 
 
 def content_hash(data: bytes) -> str:
-    """Returns `content_of` a file with that content."""
+    """Returns the hash that `content_of` returns for a file with this content."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
 def content_of(path: str) -> str:
-    """Returns a hash of a file's whole content: by it a file is known that was only touched, or copied again."""
+    """Returns a hash of a file's whole content. It recognizes a loaded file that was only touched or copied again."""
     found = hashlib.blake2b(digest_size=16)
     with Path(path).open("rb") as file:
         while block := file.read(_PART):

@@ -1,4 +1,4 @@
-"""The files of a place that are to be loaded: new ones, in the order in which they came, cut into commits. Pure."""
+"""The files of a place to load: the new ones, in the order of their arrival, divided into commits. Pure functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ SameContent = Callable[[LandedFile, LoadedFile], bool]
 
 @dataclass(frozen=True, slots=True)
 class PlannedFiles:
-    """`new` files are to be loaded; `changed` ones were loaded as others. `aside` are still set aside."""
+    """The files of a place by what a run does about them.
+
+    `new` files are to be loaded. `changed` files have changed since they were loaded. `aside` files stay set aside.
+    """
 
     new: tuple[LandedFile, ...]
     changed: tuple[ChangedFile, ...]
@@ -30,7 +33,7 @@ def plan_files(
     same: SameContent,
     now: int,
 ) -> PlannedFiles:
-    """Returns what is to be done about the files of a place at `now` (ms)."""
+    """Returns the plan for the files of a place at `now` (ms). `same` says whether a file has its loaded content."""
     new, changed, aside = list[LandedFile](), list[ChangedFile](), list[str]()
     for file in landed:
         known, wrong = record.of(file.path), not_loaded.files.get(file.path)
@@ -49,8 +52,8 @@ def plan_files(
 
 
 def commits_of(files: Sequence[LandedFile], options: IngestOptions) -> Iterator[Sequence[LandedFile]]:
-    """Yields the files of one commit after the other. An overwrite is one, whatever it holds: each would replace the
-    rows of the one before."""
+    """Yields the files of each commit, in order. An overwrite is always one commit, since a second one would replace
+    the rows of the first."""
     if options.mode == "overwrite":
         yield from [files] if files else []
         return

@@ -1,4 +1,4 @@
-"""Event notifications of a bucket in an SQS queue: their messages name new files, and go once these are committed."""
+"""Event notifications of a bucket in an SQS queue. Messages name new files; a run deletes them after the commit."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from deployer.errors import DeployerError
 from deployer.platform.aws.session import aws_session
 from deployer.services.kinds.ingest.landing import Landings
 
-HIDDEN_SECONDS = 900  #: for which no other reader gets a message; one that comes again names a loaded file
-MESSAGES = 10  #: of one answer of SQS, at most
+HIDDEN_SECONDS = 900  #: how long other readers do not get a received message
+MESSAGES = 10  #: the most messages in one answer of SQS
 AT_ONCE = 10_000  #: messages whose files are loaded together
 _ARN = re.compile(r"arn:[a-z0-9-]+:sqs:(?P<region>[a-z0-9-]+):(?P<account>[0-9]{12}):(?P<name>[A-Za-z0-9_-]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """Messages of one queue that were received together, and counts of all so far.
+    """Messages of one queue that were received together, and counts of all messages so far.
 
-    `handles` are of messages to delete once `paths`, the files that they name, are committed or recorded. `outside`
-    counts messages that name nothing of the place, and `unknown` those that are not notifications, which stay.
+    `paths` are the files that the messages name. `handles` belong to the messages to delete once these files are
+    committed or recorded. `outside` counts messages that name no file of the place. `unknown` counts messages that are
+    not notifications; they stay in the queue.
     """
 
     queue: str
@@ -40,7 +41,10 @@ class Messages:
     _url: str = ""
 
     def delete(self) -> None:
-        """Deletes the messages. One that is not deleted comes again, and names a file that is loaded."""
+        """Deletes the messages. Raises DeployerError where AWS refuses.
+
+        A message that is not deleted is received again; the file that it names is already loaded then.
+        """
         for first in range(0, len(self.handles), MESSAGES):
             part = self.handles[first : first + MESSAGES]
             entries: list[Any] = [{"Id": str(i), "ReceiptHandle": handle} for i, handle in enumerate(part)]
@@ -50,7 +54,7 @@ class Messages:
                 raise _refused(error, self.queue) from None
 
     def release(self) -> None:
-        """Makes the messages available to the next run at once, as far as SQS allows it; else they come again later."""
+        """Makes the messages available to the next run immediately. If SQS refuses, they become available later."""
         for first in range(0, len(self.handles), MESSAGES):
             part = self.handles[first : first + MESSAGES]
             entries = [{"Id": str(i), "ReceiptHandle": handle, "VisibilityTimeout": 0} for i, handle in enumerate(part)]
@@ -59,14 +63,14 @@ class Messages:
 
 
 def no_messages() -> Messages:
-    """Returns what a run has that reads no queue."""
+    """Returns the messages of a run that reads no queue."""
     return Messages("")
 
 
 def received(queue: str, place: Landings) -> Iterator[Messages]:
-    """Yields the queue's messages in parts, until it is empty. Messages that name nothing of the place are deleted.
+    """Yields the queue's messages in parts, until it is empty.
 
-    Raises DeployerError where AWS refuses.
+    Messages that name no file of the place are among those to delete. Raises DeployerError where AWS refuses.
     """
     try:
         client = _client_of(queue)
@@ -93,7 +97,7 @@ def received(queue: str, place: Landings) -> Iterator[Messages]:
 
 
 def waiting(queue: str) -> int:
-    """Returns about how many messages wait in a queue. Raises DeployerError where AWS refuses."""
+    """Returns the approximate number of messages in a queue. Raises DeployerError where AWS refuses."""
     try:
         client = _client_of(queue)
         name = "ApproximateNumberOfMessages"
@@ -104,13 +108,14 @@ def waiting(queue: str) -> int:
 
 
 def _answer(client: Any, url: str, seen: set[str]) -> list[Mapping[str, Any]]:
-    """Returns the next messages that are not `seen` yet; none where the queue is empty."""
+    """Returns the next messages whose ids are not in `seen`, and adds their ids to it; none where the queue is
+    empty."""
     while True:
         answer = client.receive_message(
             QueueUrl=url,
             MaxNumberOfMessages=MESSAGES,
             VisibilityTimeout=HIDDEN_SECONDS,
-            WaitTimeSeconds=1,  # asks all servers of the queue
+            WaitTimeSeconds=1,  # makes SQS ask all servers of the queue
         )
         messages = answer.get("Messages", [])
         found = [each for each in messages if each["MessageId"] not in seen]
@@ -120,9 +125,10 @@ def _answer(client: Any, url: str, seen: set[str]) -> list[Mapping[str, Any]]:
 
 
 def files_named(body: str) -> list[str] | None:
-    """Returns the objects that a message says were made, as s3:// addresses; None for one that is not a notification.
+    """Returns the s3:// addresses of the objects that a message reports as created; None unless it is a notification.
 
-    It may be S3's own, within one of SNS or not, or EventBridge's. One that tells of something else names none.
+    A notification comes from S3, with or without SNS around it, or from EventBridge. A notification of another event
+    gives no address.
     """
     try:
         form = json.loads(body)

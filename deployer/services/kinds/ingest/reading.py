@@ -1,8 +1,8 @@
-"""Reads the files of one commit: the good rows of those that can be loaded, and why the others cannot.
+"""Reads the files of one commit: the rows of files that can be loaded, and the reasons why others cannot.
 
-A file is taken whole or not at all: its rows are passed on once all of them were checked. Small columnar files of one
-schema are read side by side and checked together, since a check of each would take longer than reading it; where
-anything is wrong with one of them, each is checked by itself, and so has the messages that `ingest` has.
+A file is loaded as a whole or not at all: its rows are yielded once all of them are checked. Small columnar files of
+one schema are read in parallel and checked together, since a check of each would take longer than reading it. If one of
+them has a problem, each is checked by itself, which gives the same messages as `ingest`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from deployer.tables.ingest.rows.field_map import FieldMap, field_map
 from deployer.tables.ingest.rows.missing_columns import unnamed_columns
 from deployer.tables.open_table import OpenTable
 
-READ_HERE, READ_ON_S3 = 2, 16  #: small files that are read at the same time, on the disk and on S3
-HELD_BYTES = 256 << 20  #: of a file whose rows are held until all are checked; a larger one is read twice
-SHOWN = 3  #: problems of a file that its reason names
+READ_HERE, READ_ON_S3 = 2, 16  #: how many small files are read at the same time, on the disk and on S3
+HELD_BYTES = 256 << 20  #: rows of files up to this size are held until all are checked; larger files are read twice
+SHOWN = 3  #: the most problems of a file that its reason names
 
-#: What messages of `ingest` call options, and how `ingest:` of a spec does.
+#: the names of options in messages of the command `ingest`, with their names in `ingest:` of a spec
 _DECLARED = {
     "--ignore-extra": "`ignore_extra: true`",
     "--missing-as-null": "`missing_as_null: true`",
@@ -48,7 +48,7 @@ _DECLARED = {
 
 @dataclass(frozen=True, slots=True)
 class PlannedFile:
-    """A file whose fields fit the table, and how it is read."""
+    """A file whose fields fit the table, with its `Reading` and its splits."""
 
     file: LandedFile
     reading: Reading
@@ -57,8 +57,11 @@ class PlannedFile:
 
 @dataclass
 class FileReader:
-    """Reads files for one table. `bad` fills up with the reasons of those that cannot be loaded, by path, and `splits`
-    with the files by the numbers of their splits. `places`: rows get the columns by which duplicates are found."""
+    """A reader of files for one table.
+
+    With `places`, rows get the columns by which duplicates are found. The reader adds to `bad` the reasons of files
+    that cannot be loaded, by path, and to `splits` the path of each split, by its number.
+    """
 
     table: OpenTable
     options: IngestOptions
@@ -92,7 +95,8 @@ class FileReader:
                 self.on_files(self.files)
 
     def plan(self, file: LandedFile) -> PlannedFile | None:
-        """Returns how the file is read; None for one that cannot be, which is bad then."""
+        """Returns the plan for reading the file. For a file that cannot be read it adds the reason to `bad` and returns
+        None."""
         try:
             given = source_of(file.path, self.options.format, file.is_lance)
             source = replace(given, folders=folder_values(file.path, file.place))
@@ -123,7 +127,7 @@ class FileReader:
         return PlannedFile(file, replace(reading, places=self.places), splits)
 
     def reading_of(self, planned: Sequence[PlannedFile]) -> Reading:
-        """Returns how several files are read together."""
+        """Returns the `Reading` of several files together."""
         table = self.table
         names = {path: own for each in planned for path, own in each.reading.names.items()}
         inputs = {path: own for each in planned for path, own in each.reading.inputs.items()}
@@ -142,7 +146,7 @@ class FileReader:
         )
 
     def _checked(self, file: LandedFile) -> Iterator[pa.RecordBatch]:
-        """Yields the rows of a file once all of them are found good."""
+        """Yields the rows of a file after all of them have passed the checks. Yields nothing for a bad file."""
         planned = self.plan(file)
         if planned is None:
             return
@@ -175,7 +179,7 @@ class FileReader:
 
 
 def bad_reason(reports: Sequence[SplitReport]) -> str:
-    """Returns why the splits of one file cannot be loaded; empty where they can."""
+    """Returns the reason why the splits of one file cannot be loaded; empty where they can."""
     if error := next((report.error for report in reports if report.error), None):
         return reason_of(error.as_error())
     bad, before = BadRows(), 0
@@ -189,7 +193,7 @@ def bad_reason(reports: Sequence[SplitReport]) -> str:
 
 
 def reason_of(failure: BaseException) -> str:
-    """Returns an error as the reason of its file, whose name stands beside it."""
+    """Returns the text of an error as the reason of its file. The text does not name the file."""
     if isinstance(failure, DeployerError):
         text = f"{failure.what}; {failure.remedy}" if failure.remedy else failure.what
         for option, declared in _DECLARED.items():

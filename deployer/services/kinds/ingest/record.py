@@ -1,12 +1,12 @@
-"""The files that a table has loaded: lists of files, each of which counts exactly while the commit that names it does.
+"""The files that a table has loaded, as lists of files. A list is valid exactly while the table has its commit.
 
 A list is written before its commit, to `_ingest/TABLE_ID/` below the root, and the commit's job has the list's digest
-among its sources. So a list and its commit are one: a list without a job is of a run that ended before its commit, and
-a job without a list is damage. A job's id has the number that follows the newest one's. If two runs commit beside
-each other, such as one that was considered dead, both try for the same number, which the table takes once.
+among its sources. So a list and its commit are one: a list without a job is left by a run that ended before its commit,
+and a job without a list means damage. The number in a job's id is one more than the newest number. If two runs commit
+at the same time, such as one that was considered dead, both use the same number, which the table accepts once.
 
-A restore that undoes a commit makes its files new again: the rows are not there. Later ids name the restore, so that an
-id is never used for two commits. Lists become few large ones, as there are many (`MERGED_AT`).
+A restore that undoes a commit makes its files new again, since their rows are gone. Later ids name the restore, so that
+an id is never used for two commits. `MERGED_AT` lists are merged into one larger list.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from deployer.platform.storage.objects import Missing, ObjectStore
 from deployer.services.kinds.ingest.landing import LandedFile
 from deployer.state.model.entities import Job, TableState
 
-MERGED_AT = 32  #: lists of one level that become one of the next
+MERGED_AT = 32  #: the number of lists of one level that become one list of the next level
 FORMAT = 1
 _JOB = re.compile(r"files-(?P<restored>[0-9]+)-(?P<number>[0-9]{8,})")
 _LIST = re.compile(r"list-(?P<level>[0-9])-(?P<digest>[0-9a-f]{32})")
@@ -35,7 +35,7 @@ _LIST = re.compile(r"list-(?P<level>[0-9])-(?P<digest>[0-9a-f]{32})")
 
 @dataclass(frozen=True, slots=True)
 class LoadedFile:
-    """A file that a commit loaded; `content` is a hash of it, empty for objects and datasets. `at` is in ms."""
+    """A file that a commit loaded at `at` (ms). `content` is a hash of its content; empty for objects and datasets."""
 
     path: str
     tag: str
@@ -48,7 +48,11 @@ class LoadedFile:
 
 @dataclass(frozen=True, slots=True)
 class FileList:
-    """A list as it is stored: its jobs with the digests that their commits have, and for each file the job's place."""
+    """A list as it is stored.
+
+    `jobs` has the ids of the jobs with the digests that their commits name. `job` has for each file the index of its
+    job.
+    """
 
     jobs: tuple[tuple[str, str], ...]
     job: tuple[int, ...]
@@ -71,7 +75,7 @@ class FileList:
 
     @staticmethod
     def merged(lists: Sequence[FileList]) -> FileList:
-        """Returns one list for several."""
+        """Returns one list with the files of several."""
         jobs, job = list[tuple[str, str]](), list[int]()
         for each in lists:
             job += [len(jobs) + i for i in each.job]
@@ -88,7 +92,10 @@ class FileList:
 
     @staticmethod
     def from_bytes(data: bytes, where: str, digest: str) -> FileList:
-        """Reads a stored list; `digest` is that of its name, and so of its one job's commit. Raises Corrupt."""
+        """Reads a stored list. `digest` is the digest in its name, which its commit also has if the list has one job.
+
+        Raises Corrupt for an invalid list.
+        """
         try:
             form = parse_json(data.decode("utf-8", "surrogatepass"))
             jobs = tuple((str(job_id), str(of) or digest) for job_id, of in form["jobs"])
@@ -105,8 +112,8 @@ _COLUMNS = ("paths", "tags", "sizes", "contents")
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The files that a table has loaded at one state: the newest load of each path. `next_job` is the id of the next
-    commit."""
+    """The files that a table has loaded at one state, with the newest load of each path. `next_job` is the id of the
+    next commit."""
 
     files: Mapping[str, LoadedFile]
     next_job: str
@@ -128,14 +135,15 @@ class FileLists:
         return objects_at(self.root)
 
     def put(self, listed: FileList, level: int = 0) -> str:
-        """Stores a list durably; returns its digest."""
+        """Stores a list durably and returns its digest."""
         data = listed.to_bytes()
         digest = hashlib.blake2b(data, digest_size=16).hexdigest()
         self.objects.put(self._path(f"list-{level}-{digest}"), seal(data))
         return digest
 
     def read(self, state: TableState) -> Record:
-        """Returns what the table has loaded. Raises Corrupt where the list of a commit is missing or damaged."""
+        """Returns the files that the table has loaded. Raises Corrupt where the list of a commit is missing or
+        damaged."""
         lists = dict[str, FileList]()
         for path in sorted(self.objects.list(f"{FILE_LISTS}/{self.table_id}")):
             name = path.rpartition("/")[2]
@@ -144,7 +152,7 @@ class FileLists:
             try:
                 data = unseal(self.objects.get(path), f"{self.root}/{path}")
             except Missing:
-                continue  # it was merged meanwhile; the merged one was there before
+                continue  # another run has merged it, and stored the merged list before it removed this one
             lists[name] = FileList.from_bytes(data, f"{self.root}/{path}", found["digest"])
         return self._record(state, lists)
 
@@ -168,7 +176,7 @@ class FileLists:
         return Record(files, next_job(state), lists)
 
     def merge(self, record: Record) -> None:
-        """Makes one list of many of a level whose commits are all done. Others stay: a restore may bring them back."""
+        """Merges lists of a level whose commits the table all has. Other lists stay, since a restore may need them."""
         done = {each.job_id for each in record.files.values()}
         for level in range(9):
             named = {
@@ -193,12 +201,12 @@ def next_job(state: TableState) -> str:
 
 
 def own_intents(state: TableState) -> list[str]:
-    """Returns the jobs of commits of files that were begun and have not ended."""
+    """Returns the jobs of commits of files that have begun and not ended."""
     return [job_id for job_id in state.intents if _JOB.fullmatch(job_id)]
 
 
 def sources_of(files: Sequence[LandedFile], digest: str) -> str:
-    """Returns what the commit's job has as its sources: the list's digest and the first files."""
+    """Returns the sources of the commit's job, in JSON: the list's digest, the number of files and the first files."""
     first = files[:5]
     columns = {
         "count": len(files),
@@ -212,7 +220,7 @@ def sources_of(files: Sequence[LandedFile], digest: str) -> str:
 
 
 def list_of(job: Job) -> str:
-    """Returns the digest of the list of a job; empty where it names none."""
+    """Returns the digest of a job's list; empty where the job names no list."""
     try:
         return str(parse_json(job.sources)["list"])
     except (ValueError, KeyError, TypeError):

@@ -10,7 +10,7 @@ from deployer.state.model.services import Figures, FinalStatus
 
 @dataclass(frozen=True, slots=True)
 class FileProblem:
-    """A file that was not loaded, and why."""
+    """A file that was not loaded, with the reason."""
 
     path: str
     reason: str
@@ -18,13 +18,13 @@ class FileProblem:
 
 @dataclass(frozen=True, slots=True)
 class IngestFilesResult:
-    """The result of a run. `why` is the reason where it is SKIPPED or CANCELLED, and what was not loaded otherwise.
+    """The result of a run. `why` is the reason of a SKIPPED or CANCELLED run; otherwise it names files not loaded.
 
-    `files` with `rows` rows and `bytes` bytes were loaded, in `commits` commits. `set_aside` and `changed` count all
-    files of the place that are not loaded, `problems` are the first of those that this run found.
+    `files` counts the loaded files, which have `rows` rows and `bytes` bytes, in `commits` commits. `set_aside` and
+    `changed` count all files of the place that are not loaded. `problems` has the first of those that this run found.
 
-    `messages` were taken from a queue; of these, `outside` name no file of the place. `gone` files were named and are
-    not there any more, and `unknown` messages are not notifications and stay in the queue.
+    `messages` counts messages from the queue; of these, `outside` name no file of the place. `gone` counts files that
+    were named and no longer exist. `unknown` counts messages that are not notifications; they stay in the queue.
     """
 
     table: str

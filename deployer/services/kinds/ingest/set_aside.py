@@ -1,6 +1,7 @@
-"""The files of a table's `ingest` that were not loaded: set aside with their reasons, and loaded files that changed.
+"""The files of a table's `ingest` that are not loaded: files set aside with their reasons, and changed loaded files.
 
-They are one document with a number that each change raises, so that a change of an old one is made again.
+They are in one document. Each change of it increases its number, so that a change of an outdated document is detected
+and made again.
 """
 
 from __future__ import annotations
@@ -19,13 +20,12 @@ from deployer.platform.storage.objects import Missing
 
 _NAME = re.compile(r"aside-(?P<number>[0-9]{10})")
 ATTEMPTS = 20
-LONGEST = 600  #: characters of a reason
+LONGEST = 600  #: the most characters of a reason
 
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """A file that cannot be loaded as it is; it is tried again once its `tag` is another one, or on request. `at` is in
-    ms."""
+    """A file that could not be loaded at `at` (ms). It is tried again once its `tag` differs, or on request."""
 
     path: str
     tag: str
@@ -37,7 +37,7 @@ class SetAside:
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
-    """A loaded file that is another one now; what it holds now is not loaded. `at` is when that was seen first (ms)."""
+    """A loaded file that has changed; its new content is not loaded. `at` is when the change was first seen (ms)."""
 
     path: str
     loaded_tag: str
@@ -54,7 +54,7 @@ class NotLoaded:
     changed: Mapping[str, ChangedFile] = field(default_factory=dict)
 
     def without(self, paths: Collection[str]) -> NotLoaded:
-        """Returns the rest."""
+        """Returns the files and changed files whose paths are not in `paths`."""
         gone = frozenset(paths)
         return NotLoaded(
             {path: each for path, each in self.files.items() if path not in gone},
@@ -74,11 +74,15 @@ class NotLoadedFiles:
     table_id: str
 
     def read(self) -> NotLoaded:
-        """Returns what was not loaded. Raises Corrupt."""
+        """Returns the files that are not loaded. Raises Corrupt for a damaged document."""
         return self._newest()[1]
 
     def change(self, change: Callable[[NotLoaded], NotLoaded]) -> NotLoaded:
-        """Stores a change of the newest document, made again where another process was first; returns the new one."""
+        """Stores a change of the newest document and returns the new one.
+
+        Calls `change` again where another process stored a document first. Raises Conflict where others change it
+        continuously.
+        """
         for _ in range(ATTEMPTS):
             number, now = self._newest()
             after = change(now)
@@ -110,7 +114,7 @@ class NotLoadedFiles:
             try:
                 data = unseal(objects_at(self.root).get(path), f"{self.root}/{path}")
             except Missing:
-                continue  # another process has put a newer one
+                continue  # another process has stored a newer one
             try:
                 form = parse_json(data.decode())
                 aside, changed = (

@@ -1,7 +1,7 @@
-"""Small columnar files of one schema, which are read side by side and checked together.
+"""Small columnar files of one schema, which are read in parallel and checked together.
 
-A check of each would take longer than reading it. Where anything is wrong with one of them, the caller looks at each by
-itself.
+A check of each file would take longer than reading it. If one of the files has a problem, the caller checks each file
+by itself.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from deployer.tables.ingest.rows.mapped_rows import fields_to_read, in_columns
 from deployer.tables.ingest.rows.missing_columns import unnamed_columns
 from deployer.tables.open_table import OpenTable
 
-SMALL_BYTES = 1 << 20  #: of a file that is read together with others
-GROUP_FILES, GROUP_BYTES = 256, 32 << 20  #: that are checked together
-READ_BYTES = 4 << 20  #: that one of them may have when read, so that a group has less than 1 GB
-READ_PART = 16  #: small files that one thread reads after another
+SMALL_BYTES = 1 << 20  #: the largest size of a file that is read together with others
+GROUP_FILES, GROUP_BYTES = 256, 32 << 20  #: limits of a group of files that are checked together
+READ_BYTES = 4 << 20  #: the largest size of such a file in memory, so that a group has at most 1 GiB
+READ_PART = 16  #: the number of small files that one thread reads one after another
 
 
 @dataclass
 class SmallFiles:
-    """Reads small files for one table. `contents` fills up with the hashes of those on the disk, by path."""
+    """A reader of small files for one table. It adds to `contents` the hashes of files on the disk, by path."""
 
     table: OpenTable
     options: IngestOptions
@@ -55,7 +55,7 @@ class SmallFiles:
         return field_map(self.table.schema, (), ())
 
     def groups(self, files: Sequence[LandedFile]) -> Iterator[list[LandedFile]]:
-        """Yields small columnar files together, all others one by one."""
+        """Yields small columnar files in groups, and each other file as a separate group."""
         for small, run in groupby(files, self._is_small):
             group: list[LandedFile] = []
             size = 0
@@ -85,7 +85,7 @@ class SmallFiles:
         return found if found in (Format.PARQUET, Format.ARROW) else None
 
     def together(self, group: Sequence[LandedFile], pool: ThreadPoolExecutor) -> list[pa.RecordBatch] | None:
-        """Returns the rows of all files of the group; None where anything is wrong with one of them."""
+        """Returns the rows of all files of the group; None where one of the files has a problem."""
         try:
             parts = [group[first : first + READ_PART] for first in range(0, len(group), READ_PART)]
             tables = [each for part in pool.map(self._read_all, parts) for each in part]
@@ -108,7 +108,7 @@ class SmallFiles:
         return [self._read_small(each) for each in files]
 
     def _read_small(self, file: LandedFile) -> pa.Table:
-        """Returns all rows of a file with the fields that are needed, which is read once."""
+        """Returns all rows of a file with the fields that the table needs. Reads the file once."""
         if is_on_s3(file.path):
             data = _object(file.path)
         else:
@@ -122,7 +122,7 @@ class SmallFiles:
             groups = (opened.metadata.row_group(i) for i in range(opened.metadata.num_row_groups))
             if sum(each.total_byte_size for each in groups) > READ_BYTES:
                 raise DeployerError("it is large when read", where=file.path, remedy="it is looked at by itself")
-            is_whole = len(names) == len(schema.names)  # to look columns up by name takes as long as to read them
+            is_whole = len(names) == len(schema.names)  # looking columns up by name takes as long as reading them
             table = opened.read(use_threads=False) if is_whole else opened.read(names, use_threads=False)
         else:
             is_file = data.startswith(b"ARROW1")
@@ -139,7 +139,7 @@ class SmallFiles:
         return fields_to_read(schema.names, self.table.schema, self._fields)
 
     def _fits(self, file: LandedFile, schema: pa.Schema) -> bool:
-        """Returns whether a file with these fields can be loaded, which is found out once for all such files."""
+        """Returns whether a file with these fields can be loaded. The answer is found once for each schema."""
         last = self._fitting_last
         if last is not None and schema.equals(last):
             return True
@@ -164,6 +164,6 @@ class SmallFiles:
 
 
 def _object(path: str) -> bytes:
-    """Returns an object in one request."""
+    """Returns the content of an object, with one request."""
     bucket, _, key = path.removeprefix(SCHEME).partition("/")
     return objects_at(f"{SCHEME}{bucket}").get(key)

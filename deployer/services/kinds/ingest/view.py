@@ -1,4 +1,4 @@
-"""The files of a table's `ingest` as people see them: what was loaded, what was set aside, and what comes next."""
+"""The files of a table's `ingest` as people see them: loaded files, files set aside, and the forecast of a run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ FileStatus = Literal["LOADED", "SET ASIDE", "CHANGED"]
 
 @dataclass(frozen=True, slots=True)
 class FileView:
-    """One file. `at` (ms) is when it was loaded, set aside, or first seen changed; `lance_version` that of its load."""
+    """One file. `at` (ms) is when it was loaded, set aside, or first seen changed. `lance_version` is the version of
+    its load."""
 
     path: str
     status: FileStatus
@@ -34,9 +35,9 @@ class FileView:
 
 
 def files_of(table: ReadTable) -> list[FileView]:
-    """Returns what is recorded of files: first those that need attention, then loaded ones, the newest first.
+    """Returns the recorded files: first those that need attention, then the loaded ones, the newest first.
 
-    The place itself is not listed. Raises Corrupt.
+    Does not list the place itself. Raises Corrupt for a damaged record.
     """
     record = FileLists(table.root, table.entry.table_id).read(table.state)
     found = NotLoadedFiles(table.root, table.entry.table_id).read()
@@ -55,7 +56,7 @@ def files_of(table: ReadTable) -> list[FileView]:
 
 
 def retry(root: str, table_id: str, paths: Collection[str]) -> Sequence[str]:
-    """Makes the next run try again the files that were set aside: those given, or all of them; returns their paths.
+    """Makes the next run try again the given files that were set aside, or all of them; returns their paths.
 
     Raises NotFound for a path that is not set aside.
     """
@@ -72,7 +73,7 @@ def retry(root: str, table_id: str, paths: Collection[str]) -> Sequence[str]:
 
 
 def forecast(table: ReadTable) -> str:
-    """Describes what the next run would load; lists the place, and opens no file."""
+    """Returns a description of what the next run would load. Lists the place and opens no file."""
     options = IngestOptions.of(options_of(table.state, "INGEST"))
     place = Landings.of(options.files, table.root, any_name=options.format is not None)
     if options.queue:

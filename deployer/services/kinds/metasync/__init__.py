@@ -23,19 +23,20 @@ Targets = Sequence[Mapping[str, Any]]  #: in canonical form
 
 
 class NotPublished(DeployerError):
-    """Some targets failed; the others are up to date."""
+    """The error that some targets failed; the others are up to date."""
 
     kind = "NotPublished"
 
 
 def _targets(declared: Mapping[str, Any]) -> Targets:
-    """Returns the targets to publish to: the directory namespace of the lake unless any are declared."""
+    """Returns the targets to publish to: the declared ones, or the directory namespace of the lake if there are
+    none."""
     found: Targets = all_options("METASYNC", declared)["targets"]
     return found
 
 
 def _work(work: Work[Targets]) -> MetasyncResult:
-    """Publishes to the targets. With the options of the table's own service, entries in other targets are removed."""
+    """Publishes to the targets. A run with the options of the table's own service removes entries in other targets."""
     return sync(
         work.table,
         work.options,

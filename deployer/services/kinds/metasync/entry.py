@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 ROOT, TABLE_ID, FINGERPRINT = "deployer.root", "deployer.table_id", "deployer.fingerprint"
 VERSION = "deployer.version"
 COMMENT = "comment"  #: the property in which Spark, Trino and Hive look for a table's description
-MOST_SPLIT_POINTS = 32_000  #: characters; catalogs limit the length of a value
+MOST_SPLIT_POINTS = 32_000  #: the most characters of the split points; catalogs limit the length of a value
 
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """A table as it is published. `root` and `location` are URIs; `version` is the dataset's."""
+    """A table as it is published. `root` and `location` are URIs; `version` is the version of the dataset."""
 
     root: str
     table_id: str
@@ -59,7 +59,7 @@ class Publication:
         )
 
     def properties(self) -> dict[str, str]:
-        """Returns what entries say as properties; whose they are among it. All texts."""
+        """Returns the properties of entries, as texts. They include the lake and the table that an entry belongs to."""
         found = {ROOT: self.root, TABLE_ID: self.table_id, VERSION: str(self.version)}
         found["deployer.dataset"] = str(self.dataset)
         if self.description:
@@ -72,7 +72,8 @@ class Publication:
         return found
 
     def _partitions(self) -> str:
-        """Returns the leaves: how many, and the keys that part them, unless that is very long."""
+        """Returns the number of leaves and their split points, in JSON; only the number where the text would be too
+        long."""
         count = {"count": len(self.split_points) + 1}
         whole = json.dumps({**count, "split_points": [key_to_json(point) for point in self.split_points]})
         return whole if len(whole) <= MOST_SPLIT_POINTS else json.dumps(count)
@@ -84,24 +85,24 @@ def own_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def uri_of(place: str) -> str:
-    """Returns the URI of a path or URI, the same however it was written."""
+    """Returns the URI of a path or URI. All spellings of one place have the same URI."""
     plain = plain_place(place)
     return plain if "://" in plain else Path(plain).as_uri()
 
 
 def is_same_place(one: str, other: str) -> bool:
-    """Returns whether two paths or URIs are the same place, however they are written."""
+    """Returns whether two paths or URIs name the same place, whatever their spelling."""
     return plain_place(one) == plain_place(other)
 
 
 def relative_to(place: str, root: str) -> str | None:
-    """Returns the way from `root` down to `place`, both paths or URIs; None when it is not below it."""
+    """Returns the path of `place` relative to `root`, both paths or URIs; None where `place` is not below `root`."""
     inner, outer = plain_place(place), plain_place(root).rstrip("/") + "/"
     return inner.removeprefix(outer) if inner.startswith(outer) else None
 
 
 def plain_place(place: str) -> str:
-    """Returns a URI, or the absolute path of what is on this machine."""
+    """Returns a URI without a slash at its end, or the absolute path of a place on this machine."""
     if place.startswith("file:"):
         place = unquote("/" + place.removeprefix("file:").lstrip("/"))
     return place.rstrip("/") if "://" in place else str(Path(place).resolve())

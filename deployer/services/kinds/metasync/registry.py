@@ -1,7 +1,7 @@
-"""The registry of published tables in the instance's log, which finds entries whose table is gone.
+"""The registry of published tables in the instance's log. With it, METASYNC finds entries of deleted tables.
 
-A property of the instance for each table that was published. It is written before an entry is made and after it is
-removed, and only then: what entries say is in the catalogs.
+The instance has one property for each published table. METASYNC writes it before it makes an entry and after it removes
+one, and only then. The content of entries is in the catalogs.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from deployer.state.model.entities import INSTANCE_LOG, InstanceState
 from deployer.state.model.names import has_control_characters
 from deployer.state.store import StateStore
 
-PREFIX = "published/"  #: of the properties' names; a table's id follows
+PREFIX = "published/"  #: prefix of the properties' names; a table's id follows
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An entry that was published: the target as it was declared, which catalog that is, the place in it, and where
-    the table was."""
+    """A published entry: the target as it was declared, the identity of its catalog, the place in the catalog, and the
+    location of the table at that time."""
 
     target: Mapping[str, Any]
     catalog: Catalog
@@ -41,7 +41,8 @@ class Record:
 
     @staticmethod
     def of_json(form: Any) -> Record:
-        """Raises Corrupt for what METASYNC did not write. The target itself is checked when it is opened."""
+        """Reads a record. Raises Corrupt for a record that METASYNC did not write. The target itself is checked when it
+        is opened."""
         match form:
             case {"target": Mapping() as target, "catalog": [*catalog], "place": [str(database), str(name)]} if (
                 isinstance(location := form.get("location"), str)
@@ -56,7 +57,7 @@ class Record:
 
 
 def records_of(instance: InstanceState, table_id: str) -> list[Record]:
-    """Returns the entries of a table, of its former names too."""
+    """Returns the entries of a table, including those of its former names."""
     found: Any = instance.properties.get(PREFIX + table_id, [])
     if not isinstance(found, list | tuple):
         return [Record.of_json(None)]
@@ -69,9 +70,10 @@ def published_tables(instance: InstanceState) -> set[str]:
 
 
 def remember(store: StateStore, table_id: str, records: list[Record]) -> None:
-    """Makes these the entries of a table; writes nothing when they are so already.
+    """Stores these records as the entries of a table. Writes nothing where they have not changed.
 
-    Only the run of a table's own METASYNC changes its records, and of a table that is gone they are only removed.
+    Only a run of METASYNC on the table changes the table's records. Runs on other tables only remove records of deleted
+    tables.
     """
     if records == records_of(store.instance(), table_id):
         return

@@ -13,9 +13,10 @@ Action = Literal["created", "updated", "unchanged", "removed", "left", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class PublishedEntry:
-    """The change of one entry. `changed_by_others` are the parts that were not as they had been published.
+    """The change of one entry. `changed_by_others` has the parts that others changed after they were published.
 
-    `version_before` is the version in the entry, where it has one. `left`: the entry belongs to another program now.
+    `version_before` is the version in the entry, if the entry has one. The action `left` means that the entry now
+    belongs to another program.
     """
 
     target: str
@@ -38,10 +39,11 @@ class PublishedEntry:
 
 @dataclass(frozen=True, slots=True)
 class MetasyncResult:
-    """The result of a run. SKIPPED: all catalogs are up to date, and `why`. FAILED: `why` has what failed where.
-    SUCCEEDED: `why` has what others had changed, if anything.
+    """The result of a run. SKIPPED means that all catalogs were up to date; `why` then names them.
 
-    `targets` are the entries of the table, of former names too; `gone` those of tables that are deleted.
+    `why` of a FAILED run has the failure of each target. `why` of a SUCCEEDED run has the changes of others, if there
+    are any. `targets` has the entries of the table, including those of former names. `gone` has the entries of deleted
+    tables.
     """
 
     table: str

@@ -1,6 +1,6 @@
-"""Publishes one table to its targets, and says what others changed there.
+"""Publishes one table to its targets, and reports the changes of others there.
 
-An entry is deployer's when its marks say so or when the records have it; any other is never touched.
+An entry belongs to deployer if its properties say so or if the records have it. METASYNC never changes another entry.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def sync(
     on_progress: OnProgress = no_progress,
     run_id: str = "",
 ) -> MetasyncResult:
-    """Publishes `table` to `targets`. A target that fails is part of the result; nothing is raised for it.
+    """Publishes `table` to `targets`. The failure of a target is part of the result; it raises no error.
 
-    `all_of_them`: it is published nowhere else, so its entries in other targets go. Those of its former names go
-    anyway, and so do those of tables that are deleted.
+    `all_of_them` says that these are all targets of the table, so its entries in other targets are removed. Entries of
+    its former names and of deleted tables are always removed.
     """
     started = time.monotonic()
     open_target = _once(open_target)
@@ -56,7 +56,7 @@ def sync(
 
 
 def _once(open_target: Callable[[Declared], Target]) -> Callable[[Declared], Target]:
-    """Opens each target once, so that its connections are used for all of its calls."""
+    """Returns a function that opens each target once, so that all calls of the target use the same connections."""
     opened: dict[str, Target] = {}
 
     def open_once(declared: Declared) -> Target:
@@ -123,14 +123,14 @@ def _changed(found: Found | None, record: Record | None) -> tuple[str, ...]:
 def _require_ours(
     table: OpenTable, publication: Publication, target: Target, place: Place, found: Found, record: Record | None
 ) -> None:
-    """Raises Refused for an entry that deployer did not publish, or that is another table's."""
+    """Raises Refused for an entry that deployer did not publish, or that belongs to another table."""
     instance = table.store.instance()
     owner = instance.tables.get(found.table_id)
     if owner is not None and found.table_id != publication.table_id:
         if target.place(owner.database, owner.name) == place:
             what = f"{'.'.join(place)} is where table {owner.full_name} is published"
             raise Refused(what, remedy="rename one of the two: the catalog does not distinguish their names")
-        return  # it had that name before
+        return  # the other table had this name before
     if found.table_id:
         known = {publication.table_id, *instance.tables, *published_tables(instance)}
         ours = found.table_id in known or is_same_place(found.root, publication.root)
@@ -147,7 +147,7 @@ def _require_ours(
 def _remove_old(
     table: OpenTable, targets: Sequence[Declared], open_target: Callable[[Declared], Target], all_of_them: bool
 ) -> list[PublishedEntry]:
-    """Removes entries of the table's former names; with all targets given, also those of undeclared targets."""
+    """Removes entries of the table's former names; with `all_of_them`, also entries in undeclared targets."""
     table_id, entry = table.entry.table_id, table.entry
     found: list[PublishedEntry | None] = []
     for record in records_of(table.store.instance(), table_id):
@@ -167,11 +167,11 @@ def _remove_old(
 def _remove_gone(
     table: OpenTable, targets: Sequence[Declared], open_target: Callable[[Declared], Target]
 ) -> list[PublishedEntry]:
-    """Removes entries of deleted tables, whose own METASYNC no longer runs."""
+    """Removes entries of deleted tables, since their own METASYNC no longer runs."""
     instance = table.store.instance()
     declared: list[Target] = []
     for each in targets:
-        with suppress(DeployerError):  # reported already
+        with suppress(DeployerError):  # `_published` has reported it
             declared.append(open_target(each))
     removed: list[PublishedEntry | None] = []
     for table_id in sorted(published_tables(instance) - set(instance.tables)):
@@ -190,7 +190,7 @@ def _remove_gone(
 
 
 def _target_of(record: Record, declared: Sequence[Target], open_target: Callable[[Declared], Target]) -> Target:
-    """Returns the record's target as it is declared now, whose token is that of today; else as it was declared then."""
+    """Returns the record's target as it is declared now, with its present token; else as it was declared then."""
     return next((each for each in declared if each.catalog == record.catalog), None) or open_target(record.target)
 
 
@@ -204,7 +204,7 @@ def _removed(record: Record, remove: Callable[[], PublishedEntry | None]) -> Pub
 
 
 def _remove(table: OpenTable, table_id: str, record: Record, target: Target) -> PublishedEntry | None:
-    """Removes one entry; returns None where another table of the lake has taken the place."""
+    """Removes one entry and its record; returns None where another table of the lake has taken the place."""
     found = target.find(record.place)
     title, before = _title(target, record.place), found.version if found is not None else None
     done = PublishedEntry(title, "removed", before, changed_by_others=() if found is not None else ("removed",))
@@ -219,8 +219,10 @@ def _remove(table: OpenTable, table_id: str, record: Record, target: Target) -> 
 
 
 def _is_removable(table: OpenTable, table_id: str, record: Record, found: Found) -> bool:
-    """Returns whether an entry is the one that the record is about, and of this lake by what the entry itself says: a
-    record alone, which any writer of the state can make, removes nothing."""
+    """Returns whether the entry is the one of the record, and names this lake itself.
+
+    A record alone does not suffice, since any writer of the state can make one.
+    """
     if found.table_id:
         return found.table_id == table_id and is_same_place(found.root, uri_of(table.root))
     is_below = relative_to(found.location, uri_of(table.root)) is not None

@@ -1,4 +1,4 @@
-"""REFRESH: makes a view the result of its query again, from what changed in the tables that it reads.
+"""REFRESH: brings a view up to date with its query, from the changes in the tables that it reads.
 
 The rest of `deployer.services` may import it.
 """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def refresh_view(work: Work[RefreshOptions]) -> RefreshJobResult:
-    """Refreshes the view. Raises as `refresh` does; the view stays as it was then."""
+    """Refreshes the view. Raises the same errors as `refresh`; an error leaves the view unchanged."""
     require_view_online(work.table)
     options = work.options
     request = RefreshRequest(full=options.full, max_rows_per_fragment=options.max_rows_per_fragment)
@@ -28,7 +28,7 @@ def refresh_view(work: Work[RefreshOptions]) -> RefreshJobResult:
 
 
 def forecast(table: ReadTable) -> str:
-    """Returns what the next run would do. Manifests are opened, and no data file."""
+    """Returns a description of what the next run would do. Opens manifests and no data file."""
     options = RefreshOptions.of(options_of(table.state, "REFRESH"))
     queries = queries_of(table.root, TrustedFunctions.allowed())
     try:
@@ -38,7 +38,7 @@ def forecast(table: ReadTable) -> str:
 
 
 def in_words(plan: RefreshPlan) -> str:
-    """Returns a plan as one phrase."""
+    """Returns a description of a plan, as one phrase."""
     if plan.mode == "none":
         return f"nothing: {plan.reason}"
     of = f"{count(plan.rows, 'row')} in {count(plan.fragments, 'file')}"

@@ -11,8 +11,10 @@ from deployer.specs.schema.services import all_options, declared_options
 
 @dataclass(frozen=True, slots=True)
 class RefreshOptions:
-    """`full`: all rows are computed again. `max_rows_per_fragment`: so many rows of a written file at most, None: as
-    the view's storage says."""
+    """The options of REFRESH. With `full`, all rows are computed again.
+
+    `max_rows_per_fragment` is the most rows of a written file; None means the value of the view's storage.
+    """
 
     full: bool = False
     max_rows_per_fragment: int | None = None

@@ -1,6 +1,6 @@
-"""Requests to one REST catalog: no redirects, no proxies, no metadata services, bounded answers.
+"""Requests to one REST catalog, without redirects, proxies and metadata services, and with answers of limited size.
 
-It replaces the generated client's own HTTP layer. That one follows redirects and reads answers of any size.
+This layer replaces the HTTP layer of the generated client, which follows redirects and reads answers of any size.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ from deployer.errors import InvalidInput
 from deployer.services.kinds.metasync.targets.target import TargetFailed
 from deployer.specs.values.target_server import Server, is_this_machine, refused_address
 
-CONNECT_WITHIN, ANSWER_WITHIN = 10.0, 60.0  #: seconds; the second one is for a whole answer
-MOST_BYTES = 16 * 1024 * 1024  #: of an answer
+CONNECT_WITHIN, ANSWER_WITHIN = 10.0, 60.0  #: seconds; the second limit is for a whole answer
+MOST_BYTES = 16 * 1024 * 1024  #: the largest size of an answer
 _RETRIES = urllib3.Retry(connect=2, read=0, redirect=0, status=0, other=0)
 
 
 class CheckedHttp(RESTClientObject):
-    """The HTTP layer of a client of `server`. Every connection is checked once it is made and before anything is sent,
-    so that an answer of DNS which changes meanwhile makes no difference."""
+    """The HTTP layer of a client of `server`.
+
+    Every connection is checked after it is made and before anything is sent. So a later change in DNS has no effect on
+    the check.
+    """
 
     def __init__(self, server: Server) -> None:
         self._pools = urllib3.PoolManager(retries=_RETRIES, cert_reqs="CERT_REQUIRED")
@@ -36,7 +39,7 @@ class CheckedHttp(RESTClientObject):
             "http": partial(_HttpPool, server=server),
             "https": partial(_HttpsPool, server=server),
         }
-        self._pools.pool_classes_by_scheme = makers  # those of this manager alone
+        self._pools.pool_classes_by_scheme = makers  # sets the classes of this manager only
 
     def request(
         self,
@@ -74,7 +77,7 @@ class CheckedHttp(RESTClientObject):
 
 def _read(answer: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
     parts, size = [], 0
-    # nothing compressed was asked for, and a small answer could become a large one
+    # The request does not accept compressed answers; to decode one could make a small answer large.
     while part := answer.read1(64 * 1024, decode_content=False):
         parts.append(part)
         size += len(part)
@@ -87,7 +90,7 @@ def _read(answer: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
 
 
 def require_peer(server: Server, peer: str) -> None:
-    """Raises InvalidInput when the IP address `peer`, which the server's name led to, must not be sent anything."""
+    """Raises InvalidInput where nothing may be sent to the IP address `peer`, to which the server's name resolved."""
     address = ipaddress.ip_address(peer.partition("%")[0])
     why = refused_address(address)
     if not why and server.is_loopback and not is_this_machine(address):

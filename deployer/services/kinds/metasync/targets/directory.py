@@ -1,7 +1,7 @@
-"""A Lance directory namespace: a folder whose `__manifest` dataset has a row for each table; Lance's clients read it.
+"""A Lance directory namespace: a folder whose `__manifest` dataset has a row for each table. Lance's clients read it.
 
-Entries are made and removed by Lance's own implementation. What it has no call for, changing an entry in place, is a
-merge into its dataset as the format describes it.
+Lance's own implementation makes and removes entries. It has no call that changes an entry in place, so this module
+merges such a change into the dataset, as the format describes.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from lance.namespace import DirectoryNamespace
 
 MANIFEST = "__manifest"
-SEPARATOR = "$"  #: of the parts of an id in the manifest; no name has it
+SEPARATOR = "$"  #: separates the parts of an id in the manifest; names do not contain it
 PATIENCE = 60.0  # seconds
 _BACKOFF = Backoff(first=0.04, longest=2.0)
 T = TypeVar("T")
 
 
 class DirectoryTarget:
-    """Fulfils `target.Target`. `root` is the namespace's folder or URI, above all tables that are published to it.
+    """An implementation of `target.Target`. The declared `root` is the namespace's folder or URI, above all its tables.
 
-    Tables' databases are namespaces. Versions are not published: a reader opens the newest.
+    The databases of tables are namespaces. Versions are not published: a reader opens the newest version.
     """
 
     def __init__(self, declared: Mapping[str, Any], lake: str) -> None:
@@ -70,7 +70,7 @@ class DirectoryTarget:
     def remove(self, place: Place, found: Found) -> None:
         from lance_namespace import DeregisterTableRequest, TableNotFoundError
 
-        with suppress(TableNotFoundError):  # another process did it, or this one in a call whose answer was lost
+        with suppress(TableNotFoundError):  # removed by another process, or by a call of this one with a lost answer
             self._call(lambda: self._namespace().deregister_table(DeregisterTableRequest(id=list(place))))
 
     def _register(self, place: Place, location: str) -> None:
@@ -84,11 +84,12 @@ class DirectoryTarget:
         with suppress(NamespaceAlreadyExistsError):
             self._call(lambda: self._namespace().create_namespace(CreateNamespaceRequest(id=[place[0]])))
         request = RegisterTableRequest(id=list(place), location=location)
-        with suppress(TableAlreadyExistsError):  # in a call that was repeated; what is elsewhere is not merged into
+        with suppress(TableAlreadyExistsError):  # made by a repeated call; `_merge` checks the location of the entry
             self._call(lambda: self._namespace().register_table(request))
 
     def _relative(self, publication: Publication) -> str:
-        """Returns the table's folder as the namespace wants it. Raises InvalidInput when it does not lie below it."""
+        """Returns the table's folder relative to the namespace. Raises InvalidInput where it is not below the
+        namespace."""
         relative = relative_to(publication.location, self._root)
         if relative is None:
             raise InvalidInput(
@@ -98,7 +99,7 @@ class DirectoryTarget:
         return relative
 
     def _merge(self, place: Place, before: str, location: str, properties: Mapping[str, str]) -> None:
-        """Changes the entry that is at `before`. Raises TargetFailed when it is no longer there."""
+        """Changes the entry with the location `before`. Raises TargetFailed where the entry no longer has it."""
         import lance
 
         uri = f"{self._root}/{MANIFEST}"
@@ -122,8 +123,10 @@ class DirectoryTarget:
         return DirectoryNamespace(root=self._root, **options)
 
     def _call(self, call: Callable[[], T]) -> T:
-        """Makes a call and returns its result. The call is repeated while others commit to the manifest, since each
-        commit of Lance's rewrites it. Raises TargetFailed, and the errors of the namespace that callers look for.
+        """Makes a call and returns its result.
+
+        Repeats the call while others commit to the manifest, since each of Lance's commits rewrites it. Raises
+        TargetFailed, and the errors of the namespace that callers handle.
         """
         from lance_namespace import (
             NamespaceAlreadyExistsError,
@@ -140,7 +143,7 @@ class DirectoryTarget:
                 return call()
             except (*reported, TargetFailed):
                 raise
-            except Exception as failure:  # Lance has no class of its own for what goes wrong
+            except Exception as failure:  # Lance has no error class for such failures
                 if self._version() == before or time.monotonic() >= give_up:
                     first = (str(failure).strip().splitlines() or [type(failure).__name__])[0]
                     what, remedy = f"the namespace could not be used: {first}", "check that its folder can be written"
@@ -149,7 +152,7 @@ class DirectoryTarget:
             _BACKOFF.wait(number)
 
     def _version(self) -> int:
-        """Returns the newest version of the manifest; 0 where there is none yet."""
+        """Returns the newest version of the manifest; 0 where the manifest does not exist."""
         try:
             return latest_version(f"{self._root}/{MANIFEST}")
         except (NotFound, OSError):

@@ -1,4 +1,4 @@
-"""The AWS Glue Data Catalog: a table for each table, as the Lance namespace for Glue describes it."""
+"""The AWS Glue Data Catalog, with an entry for each table in the form that the Lance namespace for Glue describes."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from deployer.services.kinds.metasync.targets.glue_types import glue_columns
 from deployer.services.kinds.metasync.targets.target import Catalog, Found, Parts, Place, with_fingerprint
 from deployer.specs.values.glue import glue_database
 
-FORMAT = {"table_type": "lance", "managed_by": "storage"}  #: by these Lance's clients know a table of theirs
+FORMAT = {"table_type": "lance", "managed_by": "storage"}  #: mark an entry as a Lance table
 EXTERNAL = "EXTERNAL_TABLE"
-MOST_DESCRIPTION = 2048  #: characters that Glue takes
-#: What an entry has that others may have set, and that stays when it is changed.
+MOST_DESCRIPTION = 2048  #: the most characters that Glue accepts
+#: the fields of an entry that others may have set; a change of the entry keeps them
 _THEIRS = ("Owner", "Retention", "PartitionKeys", "ViewOriginalText", "ViewExpandedText", "TargetTable")
 
 
 class GlueTarget:
-    """Fulfils `target.Target`: for tables of the instance called `instance`.
+    """An implementation of `target.Target` for tables of the instance named `instance`.
 
-    Calls CreateTable, DeleteTable, GetTable and UpdateTable; the database exists already. Glue's names are in lower
-    case. Changes keep what others added, and Glue refuses them when the entry changed since it was read.
+    It calls CreateTable, DeleteTable, GetTable and UpdateTable; the database must exist. Glue's names are in lower
+    case. Changes keep the additions of others. Glue refuses a change where the entry has changed since it was read.
     """
 
     def __init__(self, declared: Mapping[str, Any], instance: str) -> None:
@@ -95,7 +95,7 @@ class GlueTarget:
             return
         if version := raw.get("VersionId"):
             where["VersionId"] = version
-        # Glue would keep each version of an entry otherwise, up to a quota; versions of the table are Lance's.
+        # Without SkipArchive, Glue would keep each version of an entry, up to a quota. The versions are in Lance.
         self._calls("update_table", **where, TableInput=table, SkipArchive=True)
 
     def remove(self, place: Place, found: Found) -> None:
@@ -103,7 +103,7 @@ class GlueTarget:
         try:
             self._calls("delete_table", **self._catalog_id, DatabaseName=database, Name=name)
         except CallFailed as failure:
-            if failure.cause is not Cause.MISSING:  # otherwise another process did it
+            if failure.cause is not Cause.MISSING:  # a missing entry was removed by another process
                 raise
 
 
@@ -112,7 +112,7 @@ def _parts(
 ) -> Parts:
     own = own_properties(parameters)
     own.pop(FINGERPRINT, None)
-    own.pop(COMMENT, None)  # Hive's, which keeps it beside the description
+    own.pop(COMMENT, None)  # Hive stores this property in addition to the description
     form = {key: str(parameters.get(key, "")).lower() for key in FORMAT}
     return {
         "location": location,

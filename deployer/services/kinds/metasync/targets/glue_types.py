@@ -1,4 +1,5 @@
-"""Columns as Glue's catalog has them: Arrow's types as Hive's, which know less; the exact type stands beside each."""
+"""Columns in the form of Glue's catalog. Hive's types are less exact than Arrow's, so each column also has its Arrow
+type."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from deployer.specs.types.arrow import columns_of
 from deployer.specs.types.types import format_type
 
 ARROW = "arrow.type"  #: the parameter of a column that has its exact type
-MOST_COMMENT, MOST_TYPE = 255, 131_072  #: characters that Glue takes
+MOST_COMMENT, MOST_TYPE = 255, 131_072  #: the most characters that Glue accepts
 
 _HIVE = (
     (pa.types.is_boolean, "boolean"),
@@ -36,8 +37,8 @@ _HIVE = (
     (pa.types.is_binary_view, "binary"),
     (pa.types.is_fixed_size_binary, "binary"),
 )
-_FIELD = re.compile(r"[\w $]+")  #: what Hive's parser of types takes for the name of a field
-MOST_DIGITS = 38  #: of Hive's decimals
+_FIELD = re.compile(r"[\w $]+")  #: the names of fields that Hive's parser of types accepts
+MOST_DIGITS = 38  #: the most digits of Hive's decimals
 
 
 def glue_columns(schema: pa.Schema) -> list[dict[str, Any]]:
@@ -56,7 +57,7 @@ def glue_columns(schema: pa.Schema) -> list[dict[str, Any]]:
 
 
 def hive_type(found: pa.DataType) -> str:
-    """Returns the type of Hive that holds an Arrow type's values; text where there is none, and for nulls."""
+    """Returns the type of Hive that holds the values of an Arrow type; `string` where there is none, and for nulls."""
     if isinstance(found, pa.BaseExtensionType):
         return hive_type(found.storage_type)
     if pa.types.is_dictionary(found):
@@ -75,6 +76,6 @@ def hive_type(found: pa.DataType) -> str:
 
 
 def comment(description: str) -> str:
-    """Returns a description in one line, as long as Glue takes it."""
+    """Returns a description in one line, shortened to the length that Glue accepts."""
     line = " ".join("".join(char if char.isprintable() else " " for char in description).split())
     return line if len(line) <= MOST_COMMENT else f"{line[: MOST_COMMENT - 1]}…"

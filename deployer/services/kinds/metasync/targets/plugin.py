@@ -1,4 +1,5 @@
-"""Targets of other packages: an entry point in the group `deployer.metasync_targets` that gives a `target.Target`."""
+"""Targets of other packages: an entry point in the group `deployer.metasync_targets` that returns a
+`target.Target`."""
 
 from __future__ import annotations
 
@@ -16,9 +17,10 @@ T = TypeVar("T")
 
 
 class PluginTarget:
-    """Fulfils `target.Target` by the plug-in's, whose errors of any class fail the target and nothing else.
+    """An implementation of `target.Target` that calls the plug-in's. An error of the plug-in, of any class, fails only
+    this target.
 
-    The entry point is called with the declared `options`. Raises InvalidInput when no installed package has it.
+    The entry point is called with the declared `options`. Raises InvalidInput where no installed package has it.
     """
 
     def __init__(self, declared: Mapping[str, Any]) -> None:

@@ -1,5 +1,7 @@
-"""The targets that there are, by type: one more is a class that fulfils `target.Target` and a line here. Those of other
-packages are plug-ins."""
+"""The targets by type.
+
+A new type is a class that implements `target.Target` and a line in this module. Targets of other packages are plug-ins.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,9 @@ Declared = Mapping[str, Any]
 
 
 def target_for(table: ReadTable, declared: Declared) -> Target:
-    """Returns the catalog that a target of the table's METASYNC declares. Raises InvalidInput for one that cannot be.
+    """Returns the catalog that a target of the table's METASYNC declares. Raises InvalidInput for an invalid target.
 
-    What is declared may come from the state, so it is checked as in specs: nothing is sent to a target that is not.
+    The declaration may come from the state, so it is checked like specs. Nothing is sent to an unchecked target.
     """
     options_of_values("METASYNC", {"targets": [dict(declared)]})
     return _TARGETS[declared["type"]](table, declared)

@@ -1,4 +1,4 @@
-"""A Lance REST namespace, by the client that is generated from its specification."""
+"""A Lance REST namespace. The client is generated from its specification."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from deployer.specs.values.target_server import HOSTS_VARIABLE, require_allowed,
 if TYPE_CHECKING:
     from lance_namespace_urllib3_client.api_client import ApiClient
 
-SEPARATOR = "$"  #: of the parts of an id in an address; no name has it
-NOT_FOUND, CONFLICT = 404, 409  # of HTTP
-_MOST_REASON = 500  #: characters of a server's own reason in an error
+SEPARATOR = "$"  #: separates the parts of an id in an address; names do not contain it
+NOT_FOUND, CONFLICT = 404, 409  # status codes of HTTP
+_MOST_REASON = 500  #: the most characters of a server's own reason in an error
 T = TypeVar("T")
 
 
 class _Answered(TargetFailed):
-    """The server answered, and not as wanted: `status` is that of HTTP."""
+    """The error that the server answered a request with an error. `status` is the status code of HTTP."""
 
     kind = "TargetFailed"
 
@@ -35,10 +35,10 @@ class _Answered(TargetFailed):
 
 
 class RestTarget:
-    """Fulfils `target.Target`. Tables' databases are namespaces.
+    """An implementation of `target.Target`. The databases of tables are namespaces.
 
-    A bearer token is read from the environment when it is sent, and is kept and shown nowhere. Raises InvalidInput for
-    a server that the environment does not allow, and for a variable that is not for tokens, in any declaration.
+    A bearer token is read from the environment when it is needed; it is never stored or shown. Raises InvalidInput for
+    a server that the environment does not allow, and for a variable that is not for tokens.
     """
 
     def __init__(self, declared: Mapping[str, Any]) -> None:
@@ -81,7 +81,7 @@ class RestTarget:
             if answer.status == NOT_FOUND:
                 self._create_namespace(place[0])
             elif answer.status == CONFLICT and found is not None:
-                self.remove(place, found)  # the server has no overwriting
+                self.remove(place, found)  # the server cannot overwrite an entry
             else:
                 raise
             self._register(place, location, properties, "Create")
@@ -97,7 +97,7 @@ class RestTarget:
                 )
             )
         except _Answered as answer:
-            if answer.status != NOT_FOUND:  # otherwise another process did it
+            if answer.status != NOT_FOUND:  # a missing entry was removed by another process
                 raise
 
     def _register(self, place: Place, location: str, properties: Mapping[str, str], mode: str) -> None:
@@ -116,11 +116,11 @@ class RestTarget:
                 lambda: NamespaceApi(self._client).create_namespace(name, CreateNamespaceRequest(), delimiter=SEPARATOR)
             )
         except _Answered as answer:
-            if answer.status != CONFLICT:  # else it is there
+            if answer.status != CONFLICT:  # a conflict means that the namespace exists
                 raise
 
     def _location_of(self, publication: Publication) -> str:
-        """Returns the location as the server wants it."""
+        """Returns the location in the form of the server: relative to the declared `root`, or absolute without one."""
         if self._root is None:
             return publication.location
         relative = relative_to(publication.location, self._root)
@@ -149,8 +149,8 @@ class RestTarget:
         return client
 
     def _call(self, call: Callable[[], T]) -> T:
-        """Makes a call and returns its result. Raises TargetFailed; none of its words are of a request, which has the
-        token."""
+        """Makes a call and returns its result. Raises TargetFailed, whose message has no part of the request, since
+        that contains the token."""
         from lance_namespace_urllib3_client.exceptions import ApiException, OpenApiException
         from urllib3.exceptions import HTTPError
 

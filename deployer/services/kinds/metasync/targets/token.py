@@ -1,5 +1,4 @@
-"""Tokens of catalogs, which the environment of the process that publishes holds. Targets of other packages read theirs
-by this function too."""
+"""Tokens of catalogs from the environment of the publishing process. Targets of other packages use this module too."""
 
 from __future__ import annotations
 
@@ -10,8 +9,10 @@ from deployer.specs.values.target_server import require_token_variable
 
 
 def read_token(variable: str) -> str:
-    """Returns the token in a variable that specs or state name. Raises InvalidInput for a variable that is not for
-    tokens (`DEPLOYER_TOKEN_…`), and for one that holds none."""
+    """Returns the token in an environment variable that specs or the state name.
+
+    Raises InvalidInput for a variable that is not for tokens (`DEPLOYER_TOKEN_…`), and for one without a token.
+    """
     require_token_variable(variable)
     token = os.environ.get(variable, "")
     if not token or not token.isascii() or not token.isprintable():
