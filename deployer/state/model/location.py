@@ -124,8 +124,8 @@ def is_within(inner: str, outer: str) -> bool:
 
 
 def first_clash(locations: Iterable[str]) -> tuple[str, str] | None:
-    """Returns two of the locations (outer, inner) that are equal or of which one lies inside the other; None if there
-    is no such pair."""
+    """Returns two of the locations (outer, inner) that are equal or of which one lies inside the other; None if all
+    are separate."""
     ordered = sorted(f"{each}/" for each in locations)
     for outer, inner in pairwise(ordered):
         if inner.startswith(outer):

@@ -47,7 +47,7 @@ def fault_of_entry(entry: TableEntry) -> str | None:
 
 
 def fault_of_move(entry: TableEntry, location: Location) -> str | None:
-    """Returns the fault of a new `location` for the table at which it cannot have a dataset."""
+    """Returns the fault of a `location` at which the table cannot have a dataset."""
     id, now = entry.table_id, entry.location
     if location.base(id) == now.base(id) and (location.carries(id) or not (now.carries(id) and now.number is None)):
         return None  # only the datasets of an imported table may have locations without the table's id
