@@ -25,8 +25,8 @@ _REMOVED = "_state-removed"
 
 
 def open_store(root: str | Path) -> StateStore:
-    """Returns the state store of the instance at `root`, a folder or s3://bucket/prefix. Raises NotFound when there is
-    none."""
+    """Returns the state store of the instance at `root`, a folder or s3://bucket/prefix. Raises NotFound when it does
+    not exist."""
     if _is_on_s3(root):
         from deployer.state.open_s3 import open_on_s3
 
@@ -35,7 +35,11 @@ def open_store(root: str | Path) -> StateStore:
 
 
 def open_reader(root: str | Path) -> StateReader:
-    """Opens the state store for reading: nothing is written, not even by SQLite, and no write permission is needed."""
+    """Returns the state store at `root`, opened for reading only.
+
+    A reader writes nothing, not even through SQLite, and needs no write permission. Raises NotFound when the store does
+    not exist.
+    """
     if _is_on_s3(root):
         from deployer.state.open_s3 import open_on_s3_to_read
 
@@ -49,11 +53,11 @@ def open_reader(root: str | Path) -> StateReader:
 
 
 def create_store(root: str | Path, options: Mapping[str, object] | None = None, *, instance: str = "") -> StateStore:
-    """Returns the state store of the instance at `root`, and makes it when there is none. It may be repeated, and run
-    concurrently.
+    """Returns the state store of the instance at `root`, and creates it if it does not exist.
 
-    `options` are those of the spec's `state`: for a root on S3 the `table`, `region` and `endpoint` of DynamoDB. The
-    table is named after `instance` and the root unless it is declared, and made unless it is there.
+    Calls may be repeated, and several processes may call it at once. `options` are those of the spec's `state`: for a
+    root on S3 the `table`, `region` and `endpoint` of DynamoDB. A table that `options` do not name is named after
+    `instance` and the root. The table is created if it does not exist.
     """
     if _is_on_s3(root):
         from deployer.state.open_s3 import create_on_s3
@@ -63,7 +67,7 @@ def create_store(root: str | Path, options: Mapping[str, object] | None = None, 
     store = _store(folder, create=True)
     try:
         store.instance()
-    except NotFound:  # its removal began and did not end
+    except NotFound:  # the removal of the store began and did not end
         store.close()
         remove_store(root)
         store = _store(folder, create=True)
@@ -71,7 +75,7 @@ def create_store(root: str | Path, options: Mapping[str, object] | None = None, 
 
 
 def remove_store(root: str | Path) -> None:
-    """Removes the state of the instance at `root` permanently; does nothing when there is none.
+    """Removes the state of the instance at `root` permanently; does nothing when it does not exist.
 
     All logs are closed first, so that a writer that still has the store open cannot commit during the removal.
     """
@@ -95,7 +99,7 @@ def remove_store(root: str | Path) -> None:
         store.close()
     shutil.rmtree(removed, ignore_errors=True)
     with suppress(FileNotFoundError):
-        folder.rename(removed)  # first, so that half a state store is never found under its name
+        folder.rename(removed)  # before the removal, so that no process finds half a state store under its name
     shutil.rmtree(removed, ignore_errors=True)
 
 

@@ -1,4 +1,7 @@
-"""The commit loop: stage, check, put; after a lost race read the newer entries, check again, try again."""
+"""The commit loop: it checks the requirements of a transaction, stages its entries and writes them.
+
+After a lost race it reads the newer entries and tries again.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from deployer.state.model.entities import INSTANCE_LOG
 
 T = TypeVar("T")
 
-LOST_RACE = Backoff(first=0.002, longest=0.5)  #: the first lost race does not count: its state may have been old
+LOST_RACE = Backoff(first=0.002, longest=0.5)  #: seconds; there is no wait after the first lost race (see `_pause`)
 _NO_ANSWER = steady(0.5)
 
 
@@ -43,8 +46,11 @@ class _StagedCommit:
 
 @dataclass(slots=True)
 class _Trial:
-    """One transaction's attempts so far. `doubt` was sent, and may still be written; `cause` is the reason for the
-    doubt."""
+    """The attempts to commit one transaction.
+
+    `doubt` is a record that was sent and may still be written; `cause` is the reason for the doubt. `timeout` is in
+    seconds.
+    """
 
     logs: Sequence[str]
     timeout: float
@@ -74,16 +80,17 @@ class Committer:
     def commit(
         self, parts: Sequence[Part], *, txn_id: str | None, author: str, timeout: float, durable: bool
     ) -> dict[str, CachedState]:
-        """Returns what is known of each log afterwards; a transaction that is in the log already is not made again.
+        """Commits a transaction and returns the new state of each log. A transaction that is in the log already is not
+        committed again.
 
-        What is not `durable`, and an intent, is so after the next commit that is, by whomever, or the next `flush` of
-        the backend.
+        A transaction that is not `durable`, or that only records intents, becomes durable with the next durable commit
+        of any process or the next `flush` of the backend.
 
-        Raises Conflict when a requirement fails on the newest state, CommitTimedOut after `timeout` seconds,
-        OutcomeUnknown when an answer never came and nothing settled whether the transaction was written.
+        Raises Conflict when a requirement fails on the newest state, CommitTimedOut after `timeout` seconds, and
+        OutcomeUnknown when no answer came and it is unknown whether the transaction was written.
         """
         parts = _normalised(parts)
-        # An intent shows readers what is running; the commit that it announces flushes it too.
+        # An intent only shows readers what is running. The commit that it announces makes both durable.
         durable &= any(not isinstance(update, CommitStarted) for part in parts for update in part.updates)
         with self._backend.turn() as waited:
             known = self._commit(parts, txn_id, author, timeout, read_first=waited)
@@ -102,7 +109,8 @@ class Committer:
             return self._newest(trial)
         while True:
             try:
-                # Clocks differ between machines, time travel needs an order, and one transaction is of one moment.
+                # All logs of a transaction get the same time. Clocks differ between machines, and times in a log must
+                # never decrease, so the time is at least that of the newest state.
                 at = max(self._clock.now(), *(known[log].state.at for log in logs))
                 staged = [self._stage(part, known[part.log], own_id, author, at) for part in parts]
             except Conflict:
@@ -135,8 +143,8 @@ class Committer:
             self._pause(trial)
 
     def _start(self, trial: _Trial, parts: Sequence[Part]) -> tuple[dict[str, CachedState], bool]:
-        # The put succeeds on the newest state only, so a state that may be old is good enough to stage on. A log that
-        # has to be empty is taken to be so.
+        # A put succeeds only on the newest state, so the first attempt may stage on a cached state that may be old. A
+        # log that is required to be empty is assumed to be empty.
         known = {
             part.log: held for part in parts if (held := self._cache.peek(part.log) or _if_empty(part)) is not None
         }
@@ -146,13 +154,14 @@ class Committer:
         return self._answered(lambda: self._cache.refresh(trial.logs), trial)
 
     def _is_done(self, trial: _Trial, txn_id: str | None) -> bool:
-        # An id that was made here is in no log before it is sent; one that was given may have been sent by others.
+        # An id that this process made is in no log yet. An id from the caller may have been sent before.
         if txn_id is None:
             return False
         return self._answered(lambda: self._backend.find(trial.logs[0], txn_id), trial) is not None
 
     def _answered(self, read: Callable[[], T], trial: _Trial) -> T:
-        """Returns what a read gives; it is tried again while no answer comes."""
+        """Returns the result of `read`, which is repeated while no answer comes. Raises the error of `timed_out` after
+        the deadline."""
         while True:
             try:
                 return read()
@@ -186,7 +195,10 @@ class Committer:
         return _StagedCommit(entry, record, replace(known, state=after, log_bytes=known.log_bytes + len(record.body)))
 
     def _found_in_place_of(self, sent: Record, known: Mapping[str, CachedState], trial: _Trial) -> Record | None:
-        """Returns the record that has the version of one that was sent; None while the version is still free."""
+        """Returns the record that the log has at the version of `sent`; None while the version is still free.
+
+        Raises OutcomeUnknown when the log no longer has that version.
+        """
         found = self._answered(lambda: self._backend.records(sent.log, sent.version - 1, 1), trial)
         if found and found[0].version == sent.version:
             return found[0]
@@ -203,13 +215,15 @@ class Committer:
         if left <= 0:
             raise trial.timed_out("all lost against other writers")
         if trial.attempts == 1 and trial.doubt is None:
-            return  # staged on a state that was old; the one just read is the newest
+            return  # the attempt was staged on a cached state that was old; the state just read is the newest
         LOST_RACE.wait(trial.attempts - 1, self._clock, left)
 
 
 def _normalised(parts: Sequence[Part]) -> list[Part]:
-    """Returns the parts as a reader of the log will see them. Raises InvalidInput for what cannot be stored or
-    mixed."""
+    """Returns the parts in the form in which a reader of the log gets them.
+
+    Raises InvalidInput for parts that cannot be stored or cannot be in one transaction.
+    """
     logs = [part.log for part in parts]
     if not parts or len(set(logs)) != len(logs):
         raise InvalidInput("a transaction needs at least one log, and each only once")
@@ -228,7 +242,7 @@ def _normalised(parts: Sequence[Part]) -> list[Part]:
 
 
 def _if_empty(part: Part) -> CachedState | None:
-    """Returns the state of an empty log for a part that requires one; None for any other."""
+    """Returns the state of an empty log for a part that requires an empty log; None for any other part."""
     return CachedState(empty_state(part.log)) if any(isinstance(each, LogEmpty) for each in part.requirements) else None
 
 

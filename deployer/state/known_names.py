@@ -1,9 +1,8 @@
-"""The names of tables, columns and services, found quickly from the known names at a version of a log and the newer
-entries.
+"""A fast way to find the names of tables, columns and services, from known names at a version of a log.
 
-Shell completion needs names at each key press, and opening a state is too slow for that. This module reads the entries
-since a known version. Where these may change names in a way that only the state's own rules can evaluate, or the log no
-longer has the known version, the caller reads the state itself.
+Shell completion needs names at each key press, and opening a state is too slow for that. This module reads only the
+entries after the known version. The caller reads the state itself if the log no longer has the known version, or if an
+entry may change names in a way that only the reducer can evaluate.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from deployer.platform.storage.envelope import unseal
 from deployer.state.backends.protocol import Record
 from deployer.state.backends.sqlite.reading import open_to_read
 
-MOST = 2_000  #: entries that are looked at; to read the state takes less time than more of them
+MOST = 2_000  #: entries that are read at most; reading the state is faster than reading more entries
 _INSTANCE = "instance"
-#: Updates of the instance that change no name of a table.
+#: The updates of the instance that do not change a name of a table.
 _NOT_NAMES = frozenset(("set-instance-properties", "set-table-dataset", "catalog-savepoint-taken", "catalog-restored"))
-#: Updates of a table that change neither its columns nor its services.
+#: The updates of a table that change neither its columns nor its services.
 _NOT_COLUMNS = frozenset(
     (
         *("set-lance-version", "commit-started", "files-added", "files-replaced", "rows-changed", "files-removed"),
@@ -35,7 +34,7 @@ _NOT_COLUMNS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """An entry of a log: its version and its transaction, which no other entry has."""
+    """The identity of an entry in a log: its version and the id of its transaction."""
 
     version: int
     txn_id: str
@@ -43,7 +42,7 @@ class At:
 
 @dataclass(frozen=True, slots=True)
 class KnownTables:
-    """The tables at an entry of the instance's log: full name and status by the table's id."""
+    """The tables at an entry of the instance's log. `tables` maps a table's id to its full name and status."""
 
     at: At
     tables: Mapping[str, tuple[str, str]] = field(default_factory=dict)
@@ -64,18 +63,19 @@ class KnownTable:
 
 
 class NamesLog:
-    """The logs of the state store in a folder, to be looked at. Raises NotFound where there is no store."""
+    """Read-only access to the logs of the state store in a folder. Raises NotFound if the folder has no store."""
 
     def __init__(self, folder: Path) -> None:
         self._logs = open_to_read(folder / "state.db")
 
     def end(self, log: str, version: int) -> At | None:
-        """Returns the entry at a version, so that what is read of the state can be known by it."""
+        """Returns the identity of the entry at a version, which names that are read from the state refer to. Returns
+        None if the log does not have the entry."""
         found = self._logs.records(log, version - 1, 1)
         return At(version, found[0].txn_id) if found and found[0].version == version else None
 
     def tables(self, known: KnownTables | None) -> KnownTables | None:
-        """Returns the newest names of tables; None where they have to be read from the state."""
+        """Returns the newest names of tables; None if the caller has to read them from the state."""
         since = self._since(_INSTANCE, known.at if known else None)
         if since is None:
             return None
@@ -87,7 +87,7 @@ class NamesLog:
         return None if at is None else KnownTables(at, tables)
 
     def table(self, table_id: str, known: KnownTable | None) -> KnownTable | None:
-        """Returns the newest columns and services of a table; None where they have to be read from the state."""
+        """Returns the newest columns and services of a table; None if the caller has to read them from the state."""
         if known is None:
             return None
         since = self._since(table_id, known.at)
@@ -96,7 +96,10 @@ class NamesLog:
         return KnownTable(At(since[-1].version, since[-1].txn_id), known.columns, known.services) if since else known
 
     def _since(self, log: str, at: At | None) -> Sequence[Record] | None:
-        """Returns the entries after a known one, or all from the first; None where the log does not have them."""
+        """Returns the entries after `at`, or all entries if `at` is None.
+
+        Returns None if the log lacks some of them, has another transaction at `at`, or has more than `MOST` entries.
+        """
         first = at.version if at else 1
         found = self._logs.records(log, first - 1, MOST + 1)
         if not found or len(found) > MOST or [each.version for each in found] != [*range(first, first + len(found))]:
@@ -115,7 +118,7 @@ def _updates(records: Sequence[Record]) -> list[Mapping[str, Any]]:
 
 
 def _applied(tables: dict[str, tuple[str, str]], update: Mapping[str, Any]) -> bool:
-    """Applies an update to the tables. Returns False for one that is not known here."""
+    """Applies an update to `tables`. Returns False for an update that this module does not know."""
     match update:
         case {"type": "register-table", "entry": {"table_id": i, "database": database, "name": name, "status": status}}:
             tables[i] = (f"{database}.{name}", status)

@@ -1,7 +1,7 @@
-"""Makes a state store from whole logs or from an export. From logs it is made in one step: a process that dies leaves
-no store or a complete one.
+"""Creation of a state store from whole logs or from an export.
 
-The former store is moved aside, never removed: it may show the cause of the damage.
+On a disk, a store is made from logs in one step: a process that dies leaves no store or a complete one. The former
+store is moved aside and never removed, because it may show the cause of the damage.
 """
 
 from __future__ import annotations
@@ -31,15 +31,17 @@ Logs = Mapping[str, Sequence[LogEntry]]
 def write_store(
     root: str, logs: Logs, options: Mapping[str, object] | None = None, *, instance: str = ""
 ) -> str | None:
-    """Makes the state store of the instance at `root` from these logs; gives where what was there is now.
+    """Makes the state store of the instance at `root` from these logs. It is only for a root whose store is missing or
+    damaged.
 
-    `options` and `instance` are as for `create_store`. Only for a root whose store is missing or damaged.
+    Returns the path to which the former store was moved; None if there was none. `options` and `instance` are as in
+    `create_store`. Raises Refused when another process made a store meanwhile.
     """
     if root.startswith("s3://"):
         return _write_on_s3(root, logs, options or {}, instance)
     folder = Path(root) / _FOLDER
     refuse_link(folder)
-    for left in Path(root).glob(f"{_NEW}*"):  # by a process that died
+    for left in Path(root).glob(f"{_NEW}*"):  # left by a process that died
         refuse_link(left)
         shutil.rmtree(left, ignore_errors=True)
     new = folder.with_name(f"{_NEW}{secrets.token_hex(8)}")
@@ -75,7 +77,7 @@ def _local_store(folder: Path) -> StateStore:
 
 
 def _fill(store: StateStore, logs: Logs) -> None:
-    """Writes all logs, the instance's last: until then the store has no tables."""
+    """Writes all logs. The log of the instance is the last one, so the store has no tables before it is complete."""
     store.fill([to_record(entry) for log in sorted(logs, key=_instance_last) for entry in logs[log]])
 
 
@@ -91,7 +93,7 @@ def _write_on_s3(root: str, logs: Logs, options: Mapping[str, object], instance:
         with closing(open_store(root)) as found:
             begun = not found.instance().version
         if begun:
-            remove_store(root)  # by a process that died
+            remove_store(root)  # left by a process that died
     except (NotFound, Corrupt):
         pass
     aside = put_sign_aside(root)
@@ -101,11 +103,13 @@ def _write_on_s3(root: str, logs: Logs, options: Mapping[str, object], instance:
 
 
 def import_into(path: Path, root: str, options: Mapping[str, object] | None = None, *, instance: str = "") -> Export:
-    """Makes the state store of the instance at `root`, as `create_store` does, from an export.
+    """Makes the state store of the instance at `root` from an export. `options` and `instance` are as in
+    `create_store`.
 
-    Refused when there is one. One that an import left half done, which has no instance yet, is made again.
+    Raises Refused when the root has a store already. A store that an interrupted import left, which has no instance
+    yet, is removed and made again. Raises for an unusable export as `read_export` does.
     """
-    read_export(path)[0].close()  # a file that cannot be used leaves no store behind
+    read_export(path)[0].close()  # the file is checked first, so that an unusable one does not leave a store behind
     try:
         with closing(open_store(root)) as found:
             version, logs = found.instance().version, found.logs()

@@ -1,7 +1,7 @@
-"""The state store of an instance at `s3://bucket/prefix`: opening, making and removing it.
+"""Opening, creation and removal of the state store of an instance at `s3://bucket/prefix`.
 
-`ROOT/_state/store.json` says which DynamoDB table the logs are in, so that every process that knows the root finds
-them, whatever the region of its own settings.
+`ROOT/_state/store.json` names the DynamoDB table of the logs and its region. Every process that knows the root finds
+the logs, whatever region its own settings have.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from deployer.state.store import StateStore
 
 _FOLDER = "_state"
 _SIGN = "store.json"
-INLINE_PARTS = 128 * 1024  #: bytes of a snapshot's small files that are read with its pointer, in the same request
+INLINE_PARTS = 128 * 1024  #: bytes of small files of a snapshot that its pointer contains, which saves requests
 
 
 @dataclass(frozen=True, slots=True)
 class _Sign:
-    """The content of store.json. `made_table`: the table goes with the store."""
+    """The content of store.json. `made_table`: deployer created the table and removes it with the last store in it."""
 
     store_id: str
     table: TableAddress
@@ -56,7 +56,7 @@ class _Sign:
 
 
 def open_on_s3(root: str, clock: Clock | None = None, policy: SnapshotPolicy | None = None) -> StateStore:
-    """Returns the store at `root`. One request. Raises NotFound when there is none."""
+    """Returns the store at `root`, with one request. Raises NotFound when it does not exist."""
     sign = _read_sign(root)
     if sign is None:
         raise _no_store(root)
@@ -64,7 +64,10 @@ def open_on_s3(root: str, clock: Clock | None = None, policy: SnapshotPolicy | N
 
 
 def open_on_s3_to_read(root: str) -> StateReader:
-    """Opens a state store on S3 to read it: it sends no request that writes."""
+    """Returns the store at `root`, opened for reading only. It never sends a request that writes.
+
+    Raises NotFound when the store does not exist.
+    """
     sign = _read_sign(root)
     if sign is None:
         raise _no_store(root)
@@ -73,7 +76,10 @@ def open_on_s3_to_read(root: str) -> StateReader:
 
 
 def create_on_s3(root: str, options: Mapping[str, object], instance: str) -> StateStore:
-    """Returns the store at `root`, made when there is none. `options`: `table`, `region` and `endpoint` of DynamoDB."""
+    """Returns the store at `root`, and creates it if it does not exist.
+
+    `options` may have the `table`, `region` and `endpoint` of DynamoDB.
+    """
     sign = _read_sign(root)
     if sign is not None and _removal_begun(root, sign):
         remove_on_s3(root)
@@ -84,10 +90,10 @@ def create_on_s3(root: str, options: Mapping[str, object], instance: str) -> Sta
 
 
 def remove_on_s3(root: str) -> None:
-    """Removes the store at `root` forever; nothing to do when there is none.
+    """Removes the store at `root` permanently; does nothing when it does not exist.
 
-    `store.json` is untrusted, so this raises Refused for the store of another root. The DynamoDB table goes only when
-    no other store is in it.
+    Raises Refused if `store.json`, which is untrusted, names the store of another root. The DynamoDB table is removed
+    only if deployer created it and no other store is in it.
     """
     sign = _read_sign(root)
     if sign is None:
@@ -102,18 +108,19 @@ def remove_on_s3(root: str) -> None:
         unregister_store(requests, sign.store_id)
         store.close()
         left = sign.made_table and has_stores(requests)
-    except NotFound:  # the table is gone
+    except NotFound:  # the table does not exist any more
         pass
     objects = _objects(root)
     objects.delete([path for path in objects.list("") if path != _SIGN])
-    objects.delete([_SIGN])  # before the table: a sign without a table would be an error, not an end
+    objects.delete([_SIGN])  # before the table, because a store.json that names a missing table would be an error
     if sign.made_table and not left:
         remove_table(requests)
     requests.close()
 
 
 def put_sign_aside(root: str) -> str | None:
-    """Gives `store.json` another name, so that another store can be made; the new name, None where there is none."""
+    """Renames `store.json`, so that another store can be made. Returns the new address; None if the file does not
+    exist."""
     objects = _objects(root)
     try:
         data = objects.get(_SIGN)
@@ -126,7 +133,7 @@ def put_sign_aside(root: str) -> str | None:
 
 
 def _refuse_others(root: str, sign: _Sign, requests: Requests) -> None:
-    """Raises Refused unless the table has the store under this root, or its removal was begun."""
+    """Raises Refused unless the DynamoDB table records this root for the store, or a removal of the store began."""
     noted = registered_root(requests, sign.store_id)
     if noted is None and _removal_begun(root, sign):
         return
@@ -140,7 +147,7 @@ def _refuse_others(root: str, sign: _Sign, requests: Requests) -> None:
 
 
 def _made(root: str, options: Mapping[str, object], instance: str) -> _Sign | None:
-    """Returns a new store; None when another process made one at the same moment."""
+    """Makes a new store and returns the content of its store.json; None when another process made one first."""
     region = str(options["region"]) if "region" in options else _own_region(root)
     endpoint = str(options["endpoint"]) if "endpoint" in options else None
     table = TableAddress(str(options.get("table") or table_name(root, instance)), region, endpoint)
@@ -170,7 +177,7 @@ def _no_store(root: str) -> NotFound:
 
 
 def _removal_begun(root: str, sign: _Sign) -> bool:
-    """Returns whether a removal was begun and never ended. Raises NotFound when the table alone is gone."""
+    """Returns whether a removal of the store began and did not end. Raises NotFound when the table does not exist."""
     requests = Requests(sign.table)
     try:
         return DynamoReads(requests, _objects(root), sign.store_id).head(INSTANCE_LOG).floor == REMOVED

@@ -1,4 +1,4 @@
-"""The state store, which commits transactions. For reading alone, use a StateReader (see `reader`)."""
+"""The state store, which commits transactions. Callers that only read use a StateReader (see `reader`)."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 __all__ = ["At", "Part", "StateStore", "Time"]
 
-COMMIT_TIMEOUT = 30.0  #: seconds in which lost races are tried again
-DECLARE_ATTEMPTS = 20  #: how often properties are declared again because others change them
+COMMIT_TIMEOUT = 30.0  #: seconds during which a commit is repeated after lost races
+DECLARE_ATTEMPTS = 20  #: attempts to set declared properties while other writers change them
 
 
 class StateStore(StateReader):
-    """One instance's state, to read and to commit to."""
+    """Access to the state of one instance, to read it and to commit to it."""
 
     def __init__(
         self,
@@ -50,8 +50,12 @@ class StateStore(StateReader):
         author: Callable[[], str] = local_user,
         records: RecordFiles | None = None,
     ) -> None:
-        """`inline_parts`: bytes of a snapshot's small files that its pointer holds too. `author` is recorded with
-        commits where a commit does not say. `records` are those in the tables' datasets (see `record_keeper`)."""
+        """Makes a store on a backend and the storage of snapshots.
+
+        `inline_parts` is the size in bytes of the small files of a snapshot that its pointer also contains. `author`
+        returns the author of commits that do not name one. `records` are the records in the tables' datasets (see
+        `records.keeper`).
+        """
         super().__init__(backend, objects, clock)
         self._author = author
         self._keeper = None if records is None else RecordKeeper(records, self._clock)
@@ -99,7 +103,7 @@ class StateStore(StateReader):
         timeout: float = COMMIT_TIMEOUT,
         durable: bool = True,
     ) -> State:
-        """Commits one transaction to one log and gives the state after it (see `commit_all`)."""
+        """Commits one transaction to one log and returns the state after it (see `commit_all`)."""
         part = Part(log, updates, requirements)
         return self.commit_all([part], txn_id=txn_id, author=author, timeout=timeout, durable=durable)[log]
 
@@ -112,14 +116,15 @@ class StateStore(StateReader):
         timeout: float = COMMIT_TIMEOUT,
         durable: bool = True,
     ) -> Mapping[str, State]:
-        """Commits one transaction to one or several logs, all or nothing, and gives the states after it.
+        """Commits one transaction to one or several logs, all or nothing, and returns the states after it.
 
-        Lost races are tried again on the newest state for `timeout` seconds. A transaction whose `txn_id` is already
-        in the log is done: the newest states are given. Raises Conflict when a requirement fails or an update makes no
-        sense on the newest state, CommitTimedOut, and OutcomeUnknown when an answer was lost and nothing settled it.
+        After a lost race, the commit is repeated on the newest state for `timeout` seconds. A transaction whose
+        `txn_id` is already in the log is done, and the newest states are returned. Raises Conflict when a requirement
+        fails or an update does not fit the newest state, CommitTimedOut after the timeout, and OutcomeUnknown when no
+        answer came and it is unknown whether the transaction was written.
 
-        It is durable then; one that is not to be is so after `flush`, or after the next commit that is. It may not be
-        reported as done before that.
+        A `durable` commit is durable when this returns. Any other commit becomes durable with the next `flush` or the
+        next durable commit; callers must not report it as done before that.
         """
         for part in parts:
             checked_log(part.log)
@@ -135,8 +140,11 @@ class StateStore(StateReader):
     def declare(
         self, table_id: str, changes: Mapping[str, JSON], with_updates: Sequence[TableUpdate] = ()
     ) -> TableState:
-        """Sets these of the table's declared properties (None removes one) and keeps what others set, in one commit
-        with `with_updates`. Raises CommitTimedOut when others keep changing them."""
+        """Sets some declared properties of the table, in one commit with `with_updates`; None removes a property.
+
+        Other properties stay as other writers set them. Returns the new state. Raises CommitTimedOut when other writers
+        keep changing the properties.
+        """
         for _ in range(DECLARE_ATTEMPTS):
             properties = self.table(table_id).properties
             merged = {**properties.declared, **changes}
@@ -150,20 +158,21 @@ class StateStore(StateReader):
         raise CommitTimedOut("other writers keep changing the table's properties", where=f"table {table_id}")
 
     def fill(self, records: Sequence[Record]) -> None:
-        """Writes entries of logs that are empty, in this order. Raises Conflict where they are not."""
+        """Writes the entries of empty logs, in this order. Raises Conflict for a log that is not empty."""
         for record in records:
             if not self._backend.put([record]) and self._backend.find(record.log, record.txn_id) != record.version:
                 raise Conflict(f"log {record.log} is not empty", remedy="try again")
         self._backend.flush()
 
     def keep_record(self, table_id: str) -> None:
-        """Writes the record of a table into its dataset now, with its jobs: for callers that remove commit metadata."""
+        """Writes the record of a table and its jobs into its dataset. Callers use it before they remove commit
+        metadata."""
         if self._keeper is not None:
             self._keeper.keep(table_id, self)
 
     @property
     def transaction_logs(self) -> int | None:
-        """The most logs of one transaction; None for any number."""
+        """The maximum number of logs in one transaction; None for any number."""
         return self._backend.transaction_logs
 
     def flush(self) -> None:
@@ -171,32 +180,33 @@ class StateStore(StateReader):
         self._backend.flush()
 
     def turn(self, log: str, would_do: Callable[[], bytes] | None = None) -> AbstractContextManager[Ticket]:
-        """Held around a commit to one log and what it is about, where that is not in the state.
+        """Returns a lock to hold around a commit to one log and the related commit outside of the state.
 
-        Writers on one machine wait for it rather than lose races elsewhere, and the one that has it may do what others
-        `would_do` (see `group_commit`). Only a courtesy: a writer that was stopped with it delays others only briefly,
-        and nothing may rest on it.
+        Writers on one machine wait for the lock instead of losing races. The writer that holds it may carry out the
+        requests that others return from `would_do` (see `group_commit`). The lock is only an optimization: a stopped
+        holder delays others only briefly, and several may hold it at once, so correctness must not depend on it.
         """
         return self._backend.turn_at(checked_log(log), would_do)
 
     def pause(self, lost: int) -> None:
-        """Waits a random time after this many lost races (from 1), as commits do, before the next attempt."""
+        """Waits a random time before the next attempt, as commits do. `lost` is the number of lost races, from 1."""
         LOST_RACE.wait(lost, self._clock)
 
     def remove_log(self, log: str) -> None:
-        """Removes all that is kept of a log, forever: nothing can be committed to it again."""
+        """Removes all data of a log permanently: nothing can be committed to it again."""
         self._retention.remove_all(checked_log(log))
 
     def remove_table_log(self, table_id: str) -> None:
-        """Removes all that is kept about a table, forever: nothing can be committed to that id again."""
+        """Removes all data of a table's log permanently: nothing can be committed to that id again."""
         self.remove_log(table_id)
 
     def remove_old(self, log: str) -> None:
-        """Removes what the policy does not keep of a log; commits do so by themselves when they take a snapshot."""
+        """Removes the entries and snapshots of a log that the policy does not keep. Commits that take a snapshot do
+        this too."""
         self._retention.remove_old(checked_log(log))
 
     def forget_history(self, log: str) -> None:
-        """Removes the states of the past, as far as no savepoint is of one, so that nothing of them is stored."""
+        """Removes the earlier states of a log, except those that savepoints need, also from the store's files."""
         self._retention.forget_history(checked_log(log))
 
     def snapshot(self, log: str) -> None:
@@ -204,7 +214,7 @@ class StateStore(StateReader):
         self._snapshot_writer.take(self._cache.refresh([checked_log(log)])[log].state)
 
     def fix(self, audit: LogAudit, *, dry_run: bool = False, drop_history: bool = False) -> list[Step]:
-        """Puts right what the audit found, as far as nothing that was committed is lost by it (see `fix`)."""
+        """Repairs the faults that the audit found, if no committed data is lost by the repair (see `audit.repair`)."""
         from deployer.state.audit.repair import mend_log
 
         steps = list(mend_log(audit, self._backend, self._snapshot_writer, dry_run=dry_run, drop_history=drop_history))
@@ -219,8 +229,8 @@ class StateStore(StateReader):
 
 
 def to_write(store: StateReader) -> StateStore:
-    """Returns the store, which its caller opened for writing. A caller that opened it to read makes a mistake:
-    TypeError."""
+    """Returns the store as a StateStore. Raises TypeError, which is a programming error, if it was opened for reading
+    only."""
     if not isinstance(store, StateStore):
         raise TypeError("the state was opened to be read only")
     return store

@@ -12,7 +12,7 @@ from deployer.state.model.partitions import check_tree
 from deployer.state.model.services import EXCLUDES
 from deployer.state.model.table_locations import fault_between, fault_of_datasets
 
-_SHOWN = 3  #: at most this many differences of one part are named
+_SHOWN = 3  #: maximum number of differences that are named for one part
 
 K = TypeVar("K")
 
@@ -34,8 +34,10 @@ class Difference:
 
 
 def state_differences(held: State, folded: State) -> list[str]:
-    """Returns the differences between a stored state and the state that the log makes, one line for each part; empty
-    when they are equal."""
+    """Returns the differences between a stored state and the state that the log makes, one line for each part.
+
+    The list is empty when the states are equal.
+    """
     lines = []
     for each in fields(folded):
         name = each.name

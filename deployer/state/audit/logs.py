@@ -1,7 +1,7 @@
-"""Folds a log from its beginning and compares: entries with their checksums, snapshots with the states that the log
-makes.
+"""Audits of logs. An audit folds a log from its beginning, and compares entries with their checksums and snapshots with
+the states that the log makes.
 
-No cache is used, and nothing is changed.
+It uses no cache and changes nothing.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class _Audit:
     def _records(self) -> Sequence[Record]:
         try:
             return self._logs.records(self._log, 0)
-        except Corrupt as damage:  # some backends keep large bodies elsewhere, and name the first that is gone
+        except Corrupt as damage:  # some backends store large bodies elsewhere, and name the first missing one
             self._differences.append(_difference(damage, f"log {self._log}"))
             return self._one_by_one()
 
@@ -111,7 +111,7 @@ class _Audit:
         found: list[Record] = []
         tail = self._logs.snapshots(self._log)
         version, missing = (tail[0].version if tail else 0), 0
-        while missing < 2:  # two in a row that cannot be read: past the end, or nothing can be folded anyhow
+        while missing < 2:  # after two missing entries in a row, the log has ended, or cannot be folded any further
             version += 1
             try:
                 (record,) = self._logs.records(self._log, version - 1, 1)
@@ -124,7 +124,7 @@ class _Audit:
     def _floor(self) -> int:
         try:
             tail = self._logs.tails({self._log: 0})[self._log]
-        except Corrupt:  # the floor is always at a snapshot
+        except Corrupt:  # the floor is always the version of a snapshot
             return min((each.version for each in self._logs.snapshots(self._log)), default=0)
         if tail.removed:
             raise NotFound("it was removed", where=f"log {self._log}")
@@ -151,7 +151,10 @@ class _Audit:
         self._damaged_versions.append(version)
 
     def _compared(self, folded: State | None, pointer: SnapshotRecord) -> State | None:
-        """Returns the state to start from: the log's own, or the snapshot's where the log does not reach."""
+        """Compares a snapshot with the state of the log, and returns the state with which the audit continues.
+
+        It is the state of the log, or that of the snapshot if the log has no state there.
+        """
         where = f"snapshot {pointer.version} of log {self._log}"
         try:
             held = self._snapshots.read(pointer).state
@@ -172,7 +175,8 @@ class _Audit:
         return folded
 
     def _check_parts(self, pointer: SnapshotRecord, where: str) -> None:
-        """Compares every file with its checksum: a reader may have used the pointer's copy."""
+        """Compares every file of a snapshot with its checksum. Reading the snapshot may have used the pointer's copies
+        instead of the files. Raises Corrupt for a file that differs."""
         manifest = manifest_of(pointer)
         for name, part in manifest["parts"].items():
             path = f"{manifest['location']}/{name}.parquet"
@@ -206,7 +210,8 @@ class _Audit:
 
 
 def described(pointer: SnapshotRecord) -> dict[str, Any]:
-    """Returns a snapshot's manifest as it lies beside its files: without copies of parts, which some pointers hold."""
+    """Returns a snapshot's manifest as it is stored in its folder: without the copies of parts that pointers may
+    have."""
     manifest = manifest_of(pointer)
     parts = {name: {key: part[key] for key in ("rows", "bytes", "digest")} for name, part in manifest["parts"].items()}
     return {**manifest, "parts": parts}

@@ -1,4 +1,4 @@
-"""The storage of logs: the protocol that the store needs, and the queue in which writers of one machine wait.
+"""The storage of logs: the protocol that each backend implements, and the queue in which writers of one machine wait.
 
 The rest of `deployer.state` and every layer above `deployer.state` may import it.
 """

@@ -2,14 +2,15 @@
 
 Files of a request are named by its time and a random id:
 
-    ID.pipe    the waiting process has it open: without a reader, that writer is gone
-    ID.offer   what it would do; renamed to
-    ID.taken   by the one who does it, who holds a lock on the file until it has answered or is gone
+    ID.pipe    the pipe for the answer; the waiting writer has it open, so a pipe without a reader means it has ended
+    ID.offer   the request: the commit that the writer waits to make
+    ID.taken   the request after another writer, the taker, has renamed it; the taker holds a lock on the file until
+               it has answered or has ended
 
-Taking is the rename, withdrawing is the removal, and only one of them succeeds: what was withdrawn is not done by
-others, and what was taken is not done again before its taker has answered, is gone (then the lock on it is free), or
-can no longer do it, which its writer ensures. None of that depends on time, nor on the queue's lock, which is a
-courtesy: it may be given to several at once.
+Taking is the rename, and withdrawing is the removal; only one of them can succeed. Others do not carry out a withdrawn
+request. The writer repeats a taken request only after the taker has answered, has ended (then the lock on the file is
+free), or can no longer carry it out, which the writer ensures. This does not depend on time or on the queue's lock,
+which is only an optimization: several writers may hold that lock at once.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ from pathlib import Path
 from deployer.platform.files.private import create_file, make_private_folder
 from deployer.platform.system.failpoints import reached
 
-AT_ONCE = 32  #: requests that are read at once
+AT_ONCE = 32  #: maximum number of requests that are read at once
 LEFT_BEHIND = 60  #: seconds after which a pipe without a request and without a reader is removed
 
 _TURN, _ANSWER = b"turn", b"answer "
-_LONGEST = select.PIPE_BUF - 16  # a message is written whole or not at all
+_LONGEST = select.PIPE_BUF - 16  # bytes of an answer; up to PIPE_BUF, a message is written whole or not at all
 
 
 @dataclass(slots=True)
 class CommitRequest:
-    """The commit of another writer. A taken request must be answered before the lock is released."""
+    """The commit request of another writer. The taker must answer it before it releases the lock."""
 
     body: bytes
     _path: Path
@@ -45,7 +46,7 @@ class CommitRequest:
     _taken: bool = False
 
     def take(self) -> bool:
-        """Takes the request: returns True once, and then no other writer commits it."""
+        """Takes the request. Returns True if this writer has taken it; then no other writer commits it."""
         if not self._taken:
             reached("line.before-take")
             with suppress(OSError):
@@ -56,13 +57,14 @@ class CommitRequest:
         return self._taken
 
     def answer(self, body: bytes) -> None:
-        """Sends the outcome to the writer, once: one line, at most about 4,000 bytes."""
+        """Sends the outcome to the writer, once. Raises ValueError unless it is one line of at most about 4,000
+        bytes."""
         if self._pipe < 0:
             return
         reached("line.before-answer")
         if b"\n" in body or len(body) > _LONGEST:
             raise ValueError("an answer is one short line")
-        with suppress(OSError):  # it is gone
+        with suppress(OSError):  # the writer has ended
             os.write(self._pipe, _ANSWER + body + b"\n")
         self.close()
 
@@ -75,7 +77,7 @@ class CommitRequest:
 
 @dataclass(slots=True)
 class OwnCommitRequest:
-    """The request of this writer."""
+    """The commit request of this writer."""
 
     path: Path
     pipe: int
@@ -93,7 +95,7 @@ class OwnCommitRequest:
             own.file = create_file(written, shared=False)  # only the same user takes requests
             with os.fdopen(own.file, "wb", closefd=False) as file:
                 file.write(body)
-            written.rename(path)  # now it can be seen, whole
+            written.rename(path)  # from now on, other writers see the complete request
         except BaseException:
             own.remove()
             raise
@@ -101,7 +103,10 @@ class OwnCommitRequest:
         return own
 
     def poll_result(self, seconds: float) -> bytes | None:
-        """Returns the answer if it arrives within this many seconds; ends earlier when this writer gets the lock."""
+        """Returns the answer if it arrives within this many seconds; otherwise None.
+
+        Returns earlier when another writer signals that the lock is free.
+        """
         polled = select.poll()
         polled.register(self.pipe, select.POLLIN)
         if not polled.poll(1000 * seconds):
@@ -116,7 +121,7 @@ class OwnCommitRequest:
         return not self.path.exists()
 
     def withdrawn(self) -> bool:
-        """Withdraws the request; returns whether it was not taken before, and so never will be."""
+        """Withdraws the request. Returns True if it was not taken before; then it will never be taken."""
         try:
             self.path.unlink()
         except FileNotFoundError:
@@ -124,9 +129,9 @@ class OwnCommitRequest:
         return True
 
     def settled(self, seconds: float) -> tuple[bytes | None, bool]:
-        """Waits this long for the answer to a taken request; returns it, and whether the process that took it has
-        ended."""
-        gone = locked(self.file)  # it is held until the answer is given
+        """Waits this many seconds for the answer to a taken request. Returns the answer, and whether the process that
+        took the request has ended."""
+        gone = locked(self.file)  # the taker holds the lock until it has answered
         return self.poll_result(0 if gone else seconds), gone
 
     def remove(self) -> None:
@@ -147,13 +152,13 @@ def locked(descriptor: int) -> bool:
 
 def unlock(descriptor: int) -> None:
     with suppress(OSError):
-        fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child forked meanwhile would keep it
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing alone would not release it while a forked child has it open
 
 
 def waiting(folder: Path) -> list[Path]:
-    """Returns the requests, the oldest first. Files of writers that are gone are removed."""
+    """Returns the paths of at most `AT_ONCE` requests, the oldest first. Removes files of writers that have ended."""
     try:
-        names = sorted(os.listdir(folder))  # noqa: PTH208 -- for every commit, and paths take longer
+        names = sorted(os.listdir(folder))  # noqa: PTH208 -- runs for every commit, and Path.iterdir is slower
     except OSError:
         return []
     requests = [name for name in names if name.endswith(".offer")]
@@ -168,7 +173,7 @@ def waiting(folder: Path) -> list[Path]:
 def _remove_left_behind(path: Path) -> None:
     made = path.name.partition("-")[0]
     if made.isdecimal() and time.time_ns() - int(made) < LEFT_BEHIND * 10**9:
-        return  # it is being made, or just being removed
+        return  # the request may be in the process of being made or removed
     pipe = _writable(path.with_suffix(".pipe"))
     if pipe is None:
         _remove(path)
@@ -183,7 +188,7 @@ def _remove(path: Path) -> None:
 
 
 def _writable(pipe: Path) -> int | None:
-    """Returns the pipe, opened for writing; None without a reader."""
+    """Returns the pipe, opened for writing; None if the pipe has no reader."""
     try:
         descriptor = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -195,7 +200,7 @@ def _writable(pipe: Path) -> int | None:
 
 
 def opened(path: Path) -> CommitRequest | None:
-    """Returns the request; None when it was withdrawn, is another user's, or was made by a writer that is gone."""
+    """Returns the request; None when it was withdrawn, belongs to another user, or its writer has ended."""
     pipe = _writable(path.with_suffix(".pipe"))
     if pipe is None:
         _remove(path)
@@ -214,7 +219,7 @@ def opened(path: Path) -> CommitRequest | None:
 
 
 def call(folder: Path) -> None:
-    """Notifies the writer that waits longest that the lock is free."""
+    """Notifies the writer that has waited longest that the lock is free."""
     for path in waiting(folder):
         pipe = _writable(path.with_suffix(".pipe"))
         if pipe is not None:

@@ -1,9 +1,9 @@
-"""A lock that the threads and processes of one machine take in order, so that writers seldom lose races to each other.
+"""A lock that the threads and processes of one machine take in order, so that writers rarely lose races to each other.
 
-SQLite's own wait sleeps for increasing times (up to 100 ms), and a lost race costs a whole attempt: with the lock,
+SQLite's own wait sleeps for increasing times (up to 100 ms), and a lost race costs a whole attempt. With the lock,
 eight writers commit several times as often. A process that is stopped while it holds the lock must not block others, so
-the wait is short, and after a failed wait a process does not wait for some time. Threads of one process queue for a
-plain lock first: they are stopped together, and one of them waits for other processes at a time.
+the wait is short, and after a failed wait a process does not wait for some time. The threads of one process first queue
+for a plain lock, because they are stopped together. So only one of them at a time waits for other processes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DOING_WITHOUT = 10.0  #: seconds without waiting after a failed wait
 
 
 class FairLock:
-    """A lock on one lock file. It is safe for threads, and after a fork."""
+    """A lock on one lock file. It is safe for threads, and after a fork. `patience` is in seconds."""
 
     def __init__(self, path: Path, patience: float = LOCK_TIMEOUT) -> None:
         self._path, self._patience = path, patience
@@ -33,11 +33,11 @@ class FairLock:
 
     @contextmanager
     def taken(self) -> Iterator[bool]:
-        """Waits for the lock, at most `patience` seconds among processes, and proceeds with it or without.
+        """Waits for the lock, at most `patience` seconds for other processes, and proceeds with or without it.
 
-        Yields whether another process had it, and so may have changed the state that this one read.
+        Yields whether another process held the lock, and so may have changed the state that this process has read.
         """
-        if self._process != os.getpid():  # after a fork the lock may be held by a thread that is not here
+        if self._process != os.getpid():  # after a fork, a thread of the parent process may hold the lock
             self._threads, self._process = threading.Lock(), os.getpid()
         with self._threads, self._taken_here() as waited:
             yield waited
@@ -49,7 +49,7 @@ class FairLock:
             return
         try:
             descriptor = open_lock(self._path)
-        except OSError:  # whatever is wrong with the place, the commit itself will say
+        except OSError:  # the commit itself will report what is wrong with the folder
             yield False
             return
         wait = None
@@ -70,10 +70,10 @@ class FairLock:
 
 
 class _Wait:
-    """Waits for the lock in the kernel, on a thread of its own, since no such wait can be limited in time.
+    """A wait for the lock in the kernel, on a separate thread, because such a wait has no timeout.
 
-    Polling instead would take a tenth of two cores with eight writers. A process that stops waiting leaves the lock to
-    the thread, which releases it as soon as it has it.
+    Polling instead would take a tenth of two cores with eight writers. When a process stops waiting, the thread
+    releases the lock as soon as it gets it.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -85,7 +85,7 @@ class _Wait:
         _thread.start_new_thread(self._wait, ())
 
     def ended(self, patience: float) -> bool:
-        """Returns whether the lock is held, after at most `patience` seconds."""
+        """Waits at most `patience` seconds. Returns whether this process has the lock."""
         if self._done.acquire(timeout=patience):
             return self._has_it
         with self._mutex:
@@ -108,5 +108,5 @@ class _Wait:
 
 def _give_up(descriptor: int) -> None:
     with suppress(OSError):
-        fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child forked meanwhile would keep it
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing alone would not release it while a forked child has it open
     os.close(descriptor)

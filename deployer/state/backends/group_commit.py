@@ -1,9 +1,9 @@
 """Group commit: writers on one machine queue for a log, and the writer with the lock may commit for waiting ones.
 
 A writer that finds the lock taken leaves a *commit request*: a file with its commit, and a pipe for the answer. The
-writer with the lock may take requests and commit them with its own work, so that many cost little more than one. The
-lock is only an optimization, and several may hold it at once; the request itself prevents a double commit (see
-`commit_requests`).
+writer with the lock may take requests and commit them with its own work, so that many commits cost little more than
+one. The lock is only an optimization, and several writers may hold it at once. The request itself prevents a double
+commit (see `commit_requests`).
 """
 
 from __future__ import annotations
@@ -28,18 +28,19 @@ from deployer.state.backends.commit_requests import (
 )
 
 PATIENCE = 1.5  #: seconds to wait for the lock
-DOING_WITHOUT = 10.0  #: seconds in which one does not wait again after a wait failed
+DOING_WITHOUT = 10.0  #: seconds without waiting after a failed wait
 TAKEN_PATIENCE = 1.0  #: seconds to wait for the writer that took the request
 POLL_SECONDS = 0.05  #: poll interval while waiting; the holder may have died without notifying
 
 
 @dataclass(slots=True)
 class Ticket:
-    """The result of waiting.
+    """The result of waiting for the lock.
 
     `waited`: others held the lock, and may have changed the state. `answer`: the answer of another writer that took the
-    request. `taker_gone`: another writer took it and ended without an answer. `in_doubt`: another writer took it and
-    did not answer in time, and may still commit it. In other cases it was not taken, and will not be.
+    request. `taker_gone`: another writer took the request and ended without an answer. `in_doubt`: another writer took
+    the request and did not answer in time; it may still commit it. In all other cases the request was not taken and
+    will not be.
     """
 
     waited: bool = False
@@ -51,19 +52,18 @@ class Ticket:
     _requests: list[CommitRequest] = field(default_factory=list)
 
     def requests(self) -> list[CommitRequest]:
-        """Returns the requests of others, the oldest first; none for a writer that proceeds without the lock."""
+        """Returns the requests of other writers, the oldest first; none if this writer proceeds without the lock."""
         if self._folder is not None and not self._requests:
             self._requests = [request for path in waiting(self._folder) if (request := opened(path)) is not None]
         return self._requests
 
     def pass_on(self) -> None:
-        """Releases the lock early, for work that does not need it; requests that were taken are still to be
-        answered."""
+        """Releases the lock early, before work that does not need it. Taken requests must still be answered."""
         self._give_up()
 
 
 class CommitQueue:
-    """The line at one lock file. Safe for threads, processes, and after a fork."""
+    """The queue for one lock file. It is safe for threads, for processes, and after a fork."""
 
     def __init__(self, lock: Path, folder: Path, clock: Clock | None = None) -> None:
         self._lock, self._folder, self._clock = lock, folder, clock or Clock()
@@ -71,18 +71,18 @@ class CommitQueue:
 
     @contextmanager
     def turn(self, would_do: Callable[[], bytes] | None = None) -> Iterator[Ticket]:
-        """Waits for the lock, at most `PATIENCE` seconds, and proceeds with it or without.
+        """Waits for the lock, at most `PATIENCE` seconds, and proceeds with or without it.
 
-        Once another writer has taken the request, it waits for the answer instead, at most `TAKEN_PATIENCE` seconds.
-
-        `would_do` returns the request to leave while waiting; None: no other writer may do this work.
+        `would_do` returns the body of the request that is left while waiting. Without it, no other writer may do this
+        work. Once another writer has taken the request, this waits for the answer instead, at most `TAKEN_PATIENCE`
+        seconds.
         """
         if self._clock.monotonic() < self._without_until:
             yield Ticket(waited=True)
             return
         try:
             descriptor = open_lock(self._lock)
-        except OSError:  # whatever is wrong with the place, the commit itself will say
+        except OSError:  # the commit itself will report what is wrong with the folder
             yield Ticket()
             return
         has_it, turn = False, Ticket()
@@ -107,7 +107,7 @@ class CommitQueue:
             os.close(descriptor)
 
     def _waited(self, descriptor: int, would_do: Callable[[], bytes] | None) -> tuple[bool, Ticket]:
-        """Returns whether the lock was acquired, and how the waiting ended."""
+        """Waits for the lock or an answer. Returns whether the lock was acquired, and the result of waiting."""
         try:
             own = OwnCommitRequest.made(self._folder, would_do()) if would_do is not None else None
         except OSError:  # a file system without pipes
@@ -144,7 +144,7 @@ class CommitQueue:
             self._without_until = self._clock.monotonic() + DOING_WITHOUT
 
     def _settled(self, own: OwnCommitRequest) -> Ticket:
-        """Returns how the waiting ends for a writer whose request was taken."""
+        """Waits for the answer to a taken request, and returns the result of waiting."""
         since = self._clock.monotonic()
         while (left := since + TAKEN_PATIENCE - self._clock.monotonic()) > 0:
             answer, gone = own.settled(min(left, POLL_SECONDS))

@@ -1,9 +1,9 @@
 """The protocol that each backend of the state store implements.
 
-A log is a dense run of records, version 1 onwards. Records at or below its *floor* have been removed, because a
-snapshot replaces them. The one primitive: put version n+1 of a log unless that version exists, and only above the
-floor, for several logs at once all or none. The condition on the floor prevents a stalled writer from writing a version
-that was removed meanwhile.
+A log is a sequence of records without gaps, from version 1. Records at or below its *floor* have been removed, because
+a snapshot replaces them. The basic operation puts version n+1 of a log if that version does not exist and is above the
+floor; for several logs at once, it puts all records or none. The condition on the floor prevents a stalled writer from
+writing a version that was removed meanwhile.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ REMOVED = 2**63 - 1  #: the floor of a log that was removed: nothing can be put 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An entry as it is stored: `body` is opaque to the backend."""
+    """A stored entry of a log. The backend does not interpret `body`."""
 
     log: str
     version: int
@@ -30,7 +30,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRecord:
-    """A pointer to a snapshot of a log at a version; `at` is the time of that version's entry."""
+    """A pointer to a snapshot of a log at a version. `at` is the time of that version's entry, in ms since 1970."""
 
     log: str
     version: int
@@ -40,10 +40,11 @@ class SnapshotRecord:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """The entries that a reader lacks, as of one moment.
+    """The part of a log that a reader lacks, as of one moment.
 
-    Records follow `snapshot`, the newest, when `from_snapshot`, else the version that the reader asked for; only then
-    may `snapshot` be left out. They are dense. `snapshot_version` is that of the newest snapshot (0: none).
+    With `from_snapshot`, the records follow `snapshot`, which is the newest one. Otherwise they follow the version that
+    the reader asked for, and `snapshot` may be None. The records have no gaps. `snapshot_version` is the version of the
+    newest snapshot; 0 means that there is none.
     """
 
     floor: int
@@ -58,22 +59,24 @@ class Tail:
 
 
 class LogReader(Protocol):
-    """The reading half of a backend: nothing that it does changes what is stored. Methods may raise OutcomeUnknown
-    when no answer came."""
+    """The part of a backend that reads. Its methods change nothing that is stored.
+
+    They may raise OutcomeUnknown when no answer came.
+    """
 
     def tails(self, after: Mapping[str, int]) -> Mapping[str, Tail]:
-        """Returns what follows the given version of each log, all as of one moment.
+        """Returns the records after the given version of each log, all as of one moment.
 
-        A reader at version 0, or below the floor, gets the newest snapshot and what follows that.
+        A reader at version 0, or below the floor, gets the newest snapshot and the records after the snapshot.
         """
         ...
 
     def records(self, log: str, after: int, limit: int | None = None) -> Sequence[Record]:
-        """Records with a version above `after`, in order, at most `limit`; those removed are not among them."""
+        """Returns the records with a version above `after` that were not removed, in order, at most `limit`."""
         ...
 
     def find(self, log: str, txn_id: str) -> int | None:
-        """Returns the version at which a transaction is in the log, if it still is."""
+        """Returns the version of a transaction's entry in the log; None if the log does not have it or no longer."""
         ...
 
     def snapshots(self, log: str) -> Sequence[SnapshotRecord]:
@@ -81,24 +84,25 @@ class LogReader(Protocol):
         ...
 
     def logs(self) -> Sequence[str]:
-        """Returns the names of all logs that hold anything."""
+        """Returns the names of all logs that are not empty."""
         ...
 
     def close(self) -> None: ...
 
 
 class Backend(LogReader, Protocol):
-    """Both halves. OutcomeUnknown from a write leaves a doubt: it may have been written."""
+    """A backend that reads and writes. After OutcomeUnknown from a write, the data may have been written."""
 
-    transaction_logs: int | None  #: how many logs one `put` may write to; None for any number
+    transaction_logs: int | None  #: the maximum number of logs in one `put`; None for any number
 
     def put(self, records: Sequence[Record]) -> bool:
         """Writes one record for each log, all or none. Returns False when any version exists or is not above the floor.
 
-        All readers see it immediately, and it is durable after the next `flush` of any process: after a power failure
-        before that, it may be lost, with all later records. It may also return False when writers collide, or when the
-        backend accepts no writer for some time, and True for equal records that exist already. After OutcomeUnknown it
-        may have been written, or may still be; after any other error it was not and will not be written.
+        All readers see the records immediately. They are durable after the next `flush` of any process; a power failure
+        before that may lose them together with all later records. `put` may also return False when writers collide or
+        when the backend accepts no writer for some time, and True for equal records that exist already. After
+        OutcomeUnknown, the records may have been written or may still be written; after any other error they were not
+        and will not be written.
         """
         ...
 
@@ -111,27 +115,31 @@ class Backend(LogReader, Protocol):
         ...
 
     def turn(self) -> AbstractContextManager[bool]:
-        """Held around a commit: writers on one machine wait for it briefly instead of losing races.
+        """Returns a lock to hold around a commit: writers on one machine wait for it briefly instead of losing races.
 
-        Yields whether another writer had it before. It is only an optimization: several may hold it at once.
+        The lock yields whether another writer had it before. It is only an optimization: several may hold it at once.
         """
         ...
 
     def turn_at(self, log: str, would_do: Callable[[], bytes] | None = None) -> AbstractContextManager[Ticket]:
-        """Held around a commit to one log and what it is about elsewhere; `would_do` returns the request, for another
-        writer that may do it too (see `line`). Only a courtesy as well."""
+        """Returns a lock to hold around a commit to one log and the related commit outside of the state.
+
+        `would_do` returns the request that another writer may carry out meanwhile (see `group_commit`). This lock is
+        only an optimization too.
+        """
         ...
 
     def add_snapshot(self, snapshot: SnapshotRecord) -> bool:
-        """Adds a pointer unless that version has one or is not above the floor; False then."""
+        """Adds a pointer. Returns False, and adds nothing, if its version has one already or is not above the floor."""
         ...
 
     def replace_snapshot(self, snapshot: SnapshotRecord) -> bool:
-        """Puts a pointer in the place of the one that its version has; False when that version has none."""
+        """Replaces the pointer of the same version. Returns False, and writes nothing, if that version has none."""
         ...
 
     def begin_at(self, log: str, version: int) -> bool:
-        """Makes an empty log continue after `version`, whose snapshot is to be added; False when it is not empty."""
+        """Makes an empty log continue after `version`. The caller then adds the snapshot of that version. Returns
+        False if the log is not empty."""
         ...
 
     def wipe(self) -> None:
@@ -139,8 +147,9 @@ class Backend(LogReader, Protocol):
         ...
 
     def truncate(self, log: str, floor: int) -> Sequence[SnapshotRecord]:
-        """Raises the floor, removing records at or below it and pointers below it, in one step; gives those pointers.
+        """Raises the floor, and removes records at or below it and pointers below it in one step. Returns the removed
+        pointers.
 
-        A floor that is not above the log's own changes nothing. REMOVED removes all of the log forever.
+        A floor that is not above the current one changes nothing. REMOVED removes the whole log permanently.
         """
         ...

@@ -19,7 +19,10 @@ _ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True)
 class CachedState:
-    """A state, and how long the log has grown since the newest snapshot (`snapshot_version` 0: none)."""
+    """A state, and the growth of the log since the newest snapshot. `snapshot_version` 0 means that there is none.
+
+    `snapshot_bytes` and `log_bytes` are sizes in bytes: of the snapshot's parts, and of the entries after it.
+    """
 
     state: State
     snapshot_version: int = 0
@@ -31,12 +34,13 @@ class CachedState:
         return self.state.version - self.snapshot_version
 
 
-#: Gives the state of a snapshot and the snapshot's bytes, or that of an older one when it is damaged.
+#: A function that returns the state of a snapshot and the snapshot's size in bytes. For a damaged snapshot, it makes
+#: the same state from an older snapshot and the log.
 LoadSnapshot = Callable[[SnapshotRecord], "CachedState"]
 
 
 class StateCache:
-    """Thread-safe. States are values: a reader's state never changes."""
+    """A thread-safe cache of the newest known state of each log. A state that it returned never changes."""
 
     def __init__(self, logs: LogReader, load: LoadSnapshot) -> None:
         self._logs, self._load = logs, load
@@ -47,7 +51,10 @@ class StateCache:
         return self._known.get(log)
 
     def refresh(self, logs: Iterable[str], on_progress: OnProgress = no_progress) -> dict[str, CachedState]:
-        """Returns all as of one moment, in one request. Raises NotFound for a log that was removed, Corrupt."""
+        """Returns the newest states of the logs, all as of one moment, in one request.
+
+        Raises NotFound for a log that was removed, and Corrupt for a damaged one.
+        """
         known = {log: self._known.get(log) or CachedState(empty_state(log)) for log in logs}
         for _ in range(_ATTEMPTS):
             tails = self._logs.tails({log: each.state.version for log, each in known.items()})
@@ -55,7 +62,7 @@ class StateCache:
                 each = counted(tails.items(), len(tails), "reading the state", "tables", on_progress)
                 caught_up = {log: self._caught_up(known[log], tail, log) for log, tail in each}
             except Missing:
-                continue  # retention removed the snapshot between the two reads; there is a newer one
+                continue  # retention removed the snapshot between the two reads; a newer snapshot exists
             self.keep(caught_up.values())
             return caught_up
         raise Corrupt("its snapshots are removed faster than they can be read", where=", ".join(known))
@@ -63,9 +70,10 @@ class StateCache:
     def refresh_each(
         self, logs: Iterable[str], on_progress: OnProgress = no_progress
     ) -> tuple[dict[str, CachedState], dict[str, DeployerError]]:
-        """Refreshes each log, and returns the failures of logs that cannot be read: the others are found by halving.
+        """Returns the newest state of each log that can be read, and the failure of each log that cannot.
 
-        Raises what is not about what one log holds.
+        After a failure, each half of the logs is read on its own, so that the failing logs are found. Raises errors
+        that do not concern the content of a single log.
         """
         wanted = list(logs)
         try:
@@ -96,13 +104,13 @@ class StateCache:
         if tail.from_snapshot and tail.snapshot is not None:
             known = self._load(tail.snapshot)
         elif tail.snapshot_version > known.snapshot_version:
-            # Another process took a snapshot of what this reader has already.
+            # Another process took a snapshot of a state that this reader has already.
             known = replace(known, snapshot_version=tail.snapshot_version, log_bytes=0)
         return grown(known, [(from_record(record, to_fold=True), record) for record in tail.records])
 
 
 def grown(known: CachedState, entries: Iterable[tuple[LogEntry, Record]]) -> CachedState:
-    """Returns what is known after more entries."""
+    """Returns the cached state after more entries, which follow it."""
     listed = list(entries)
     if not listed:
         return known
@@ -114,5 +122,5 @@ def grown(known: CachedState, entries: Iterable[tuple[LogEntry, Record]]) -> Cac
 
 
 def log_of(state: State) -> str:
-    """Returns the name of the log that a state is folded from."""
+    """Returns the name of the log whose entries make this state."""
     return INSTANCE_LOG if isinstance(state, InstanceState) else state.table_id

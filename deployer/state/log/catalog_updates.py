@@ -1,4 +1,4 @@
-"""The changes of a transaction to the catalog's records as a whole: a savepoint of them, and a return to one."""
+"""The changes of a transaction to all records of the catalog: taking a savepoint of them, and restoring a savepoint."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from deployer.state.model.times import TIME
 
 @dataclass(frozen=True, slots=True)
 class CatalogSavepointTaken:
-    """A savepoint of the catalog's records as they are when this is committed, whatever came before."""
+    """Takes a savepoint of the catalog's records as they are at this commit, including all earlier commits."""
 
     TAG = "catalog-savepoint-taken"
 
@@ -21,9 +21,9 @@ class CatalogSavepointTaken:
 
 @dataclass(frozen=True, slots=True)
 class CatalogRestored:
-    """The catalog's records are those of the savepoint of that name.
+    """Replaces the catalog's records by those of the savepoint `name`.
 
-    A record whose name a table of the instance has got since is left out, and is still in the savepoint.
+    A record is left out if a table of the instance has its name by then. The savepoint still has the record.
     """
 
     TAG = "catalog-restored"

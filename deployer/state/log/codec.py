@@ -1,9 +1,9 @@
-"""Frozen dataclasses to JSON values and back, by the types of their fields.
+"""Conversion of frozen dataclasses to JSON values and back, by the types of their fields.
 
-One table says how each type is written; a class needs no code of its own. bytes are base64; a tuple of dataclasses is
-written as columns (`{"rows": [1, 2], "bytes": [10, 20]}`), which is short and quick for thousands of files; a member of
-a closed union is an object with its `type`. The text is untrusted: numbers and nesting are bounded, and a text
-that names something is of a class that checks it (`names`, `location`).
+One table defines how each type is written, so a class has no code for it. Bytes are written as base64. A tuple of
+dataclasses is written as columns (`{"rows": [1, 2], "bytes": [10, 20]}`), which is short and fast for thousands of
+files. A member of a closed union is written as an object with its `type`. The JSON is untrusted: numbers and nesting
+are bounded, and a string that is a name or a location has a type that checks it (`names`, `location`).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ Convert = Callable[[Any], Any]
 T = TypeVar("T")
 
 DEEPEST = 64  #: levels of lists and maps in a value of JSON
-LARGEST = 2**63  #: whole numbers are below it, and not below its negative: what Arrow and SQLite hold
+LARGEST = 2**63  #: whole numbers are from -LARGEST to LARGEST - 1, which Arrow and SQLite can store
 
 
 class Mismatch(ValueError):
-    """A JSON value that does not have the shape asked for; says where."""
+    """A JSON value does not have the required shape. The message states where in the value."""
 
 
 def encode(value: Any) -> dict[str, JSON]:
@@ -44,8 +44,10 @@ def decode(cls: Any, document: JSON) -> Any:
 
 
 def decode_field(cls: Any, name: str, value: JSON) -> Any:
-    """Returns a value for one field of a dataclass, from JSON. Raises Mismatch, also for a field that does not
-    exist."""
+    """Returns a value for the field `name` of the dataclass `cls`, from JSON.
+
+    Raises Mismatch, also for a field that does not exist.
+    """
     hints = _hints(cls)
     if name not in hints:
         raise Mismatch(
@@ -59,25 +61,28 @@ def decode_field(cls: Any, name: str, value: JSON) -> Any:
 
 @cache
 def _hints(cls: Any) -> dict[str, Any]:
-    """Returns the types of a dataclass's fields, which takes longer to find than to decode a field."""
+    """Returns the types of a dataclass's fields. They are cached: finding them takes longer than decoding a field."""
     return get_type_hints(cls, include_extras=True)
 
 
 def decode_object(value: JSON) -> Any:
-    """Returns a map from JSON, checked as one in a dataclass is. Raises Mismatch."""
+    """Returns a map from JSON, with the checks of a map in a dataclass. Raises Mismatch."""
     return _object(value)
 
 
 def decode_scalar(cls: type[T], value: JSON) -> T:
-    """Returns a text, a number or a flag from JSON. Raises Mismatch."""
+    """Returns a string, a number or a flag (`cls`) from JSON. Raises Mismatch."""
     result: T = _SCALARS[cls][1](value)
     return result
 
 
 def plain(value: JSON, levels: int = DEEPEST) -> JSON:
-    """Returns a deep copy as dicts, lists and scalars. Raises InvalidInput for what JSON or the state cannot hold."""
+    """Returns a deep copy that consists of dicts, lists and scalars, nested at most `levels` deep.
+
+    Raises InvalidInput for a value that JSON or the state cannot hold.
+    """
     match value:
-        case str() if is_text(value):  # first, as most are
+        case str() if is_text(value):  # the first case, because most values are strings
             return value
         case None | bool():
             return value
@@ -97,8 +102,10 @@ def plain(value: JSON, levels: int = DEEPEST) -> JSON:
 
 
 def is_text(value: str) -> bool:
-    """Returns whether a text can be encoded: JSON can hold halves of surrogate pairs, which nothing can print or
-    store."""
+    """Returns whether a string can be encoded as UTF-8.
+
+    JSON can hold one half of a surrogate pair, which cannot be printed or stored.
+    """
     if value.isascii():
         return True
     try:
@@ -109,14 +116,14 @@ def is_text(value: str) -> bool:
 
 
 def _shown(value: object) -> str:
-    """Returns a value in a message; what is nested may be too deep to be written."""
+    """Returns a value as text for a message. For a list or a map, which may be nested too deep, it is the type."""
     return f"a {type(value).__name__}" if isinstance(value, Mapping | list | tuple) else shortened(value)
 
 
 class Kinds:
-    """A closed union whose members are distinguished by their `TAG`, which is their `type` in JSON.
+    """A closed union of dataclasses. The `TAG` of a class is its `type` in JSON. `what` names the union in messages.
 
-    Stored logs have the tags: a class may be renamed, its tag and the names of its fields may not.
+    Stored logs contain the tags and the names of fields. A class may be renamed, but its tag and its fields may not.
     """
 
     def __init__(self, what: str, union: Any) -> None:
@@ -129,7 +136,10 @@ class Kinds:
         return {"type": value.TAG, **encode(value)}
 
     def decode(self, document: JSON) -> Any:
-        """Raises Refused for a kind that is unknown, Corrupt for anything else that does not fit."""
+        """Returns the member of the union that a JSON object describes.
+
+        Raises Refused for an unknown `type`, and Corrupt for any other value that does not fit.
+        """
         if not isinstance(document, Mapping) or not isinstance(kind := document.get("type"), str):
             raise Corrupt(f"a stored {self._what} has no type")
         if kind not in self.classes:
@@ -193,7 +203,7 @@ def _location(value: Any) -> Location:
 def _annotated_codec(args: tuple[Any, ...]) -> tuple[Convert, Convert]:
     base, form = args
     to_json, from_json = _codec(base)
-    assert isinstance(form, Form)  # noqa: S101 (no other annotation says how a value is written)
+    assert isinstance(form, Form)  # noqa: S101 (`Form` is the only annotation of a field's type)
 
     def checked(value: Any) -> Any:
         text = from_json(value)
@@ -297,7 +307,7 @@ def _columns_codec(cls: Any) -> tuple[Convert, Convert]:
             raise Mismatch(f"{_shown(document)} is not an object of columns")
         if not document:
             return ()
-        found = [(name, from_json) for name, _, from_json in table if name in document]  # fields may have come since
+        found = [(name, from_json) for name, _, from_json in table if name in document]  # newer fields may be absent
         names = {name for name, _ in found}
         if len({len(column) for column in document.values()}) != 1 or names != set(document) or not required <= names:
             raise Mismatch(f"the columns are not those of {cls.__name__}, all of one length")

@@ -37,16 +37,16 @@ from deployer.state.log.updates import (
 )
 from deployer.state.model.entities import JSON, File
 
-_SHORT = 40  #: characters of a value beyond which only its property is named
+_SHORT = 40  #: characters; a longer value is shown as "…"
 
 
 def describe_entry(entry: LogEntry) -> str:
-    """Returns all that the entry did, one line."""
+    """Returns one line that describes all updates of the entry."""
     return "; ".join(map(describe_update, entry.updates))
 
 
 def describe_update(update: Update) -> str:
-    """Returns what the update did, such as `add 3 files with 842 rows (job nightly, dataset version 12)`."""
+    """Returns a description of the update, such as `add 3 files with 842 rows (job nightly, dataset version 12)`."""
     if isinstance(update, ServiceUpdate):
         return describe_service_update(update)
     match update:

@@ -28,12 +28,12 @@ from deployer.state.log.service_updates import (
 )
 from deployer.state.model.services import Service
 
-_SHORT = 80  #: characters of a reason or a map beyond which it is cut
-_LONG = 2_000  #: characters of a service, whose options are shown whole
+_SHORT = 80  #: characters; a longer reason or map is cut
+_LONG = 2_000  #: characters; a longer description of a service is cut, so that options are usually shown whole
 
 
 def describe_service_update(update: ServiceUpdate) -> str:
-    """Returns what the update did, such as `queue run 7f3a of COMPACT (schedule)`."""
+    """Returns a description of the update, such as `queue run 7f3a of COMPACT (schedule)`."""
     match update:
         case PutService(service):
             return f"set service {service.kind}: {_described(service)}"
@@ -93,5 +93,5 @@ def _cut(text: str, most: int = _SHORT) -> str:
 def _utc(ms: int) -> str:
     try:
         return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds")
-    except (OverflowError, ValueError, OSError):  # beyond the calendar
+    except (OverflowError, ValueError, OSError):  # the time is outside the range of `datetime`
         return f"{ms} ms"

@@ -1,4 +1,4 @@
-"""Entries of a log, and the bytes that they are stored as."""
+"""Entries of a log, and their conversion to stored bytes and back."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ from deployer.state.log.updates import Update
 UPDATES = Kinds("update", Update)
 REQUIREMENTS = Kinds("requirement", Requirement)
 
-LATEST = 253_402_300_799_999  #: ms since 1970: the end of the year 9999, after which Python has no dates
+LATEST = 253_402_300_799_999  #: ms since 1970: the end of the year 9999, the last year of Python's dates
 
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """One committed transaction as one log has it. `at` never decreases within a log."""
+    """The part of a committed transaction that one log stores.
+
+    `at` is the time of the commit in ms since 1970 (UTC); it never decreases within a log.
+    """
 
     log: str
     version: int
@@ -35,7 +38,7 @@ class LogEntry:
 
 @dataclass(frozen=True, slots=True)
 class DamagedEntry:
-    """An entry that cannot be read, and why."""
+    """An entry that cannot be read. `why` states the fault."""
 
     version: int
     why: str
@@ -54,9 +57,11 @@ def to_json(entry: LogEntry) -> dict[str, Any]:
 
 
 def from_json(document: Mapping[str, Any], *, to_fold: bool = False) -> LogEntry:
-    """Raises Corrupt for a document of another shape, Refused for kinds of a newer deployer.
+    """Returns the entry that a JSON object describes.
 
-    `to_fold`: requirements are left out. They held when the entry was committed, and are a third of the work.
+    With `to_fold`, the entry has no requirements: they held when the entry was committed, and decoding them is a third
+    of the work. Raises Corrupt for a document of another shape, and Refused for updates or requirements of a newer
+    deployer.
     """
     try:
         if not 0 <= (at := decode_scalar(int, document["at"])) <= LATEST:
@@ -80,14 +85,18 @@ def to_record(entry: LogEntry) -> Record:
 
 
 def from_record(record: Record, *, to_fold: bool = False) -> LogEntry:
-    """Raises Corrupt, naming the entry, when it is damaged or stored in another entry's place (see `from_json`)."""
+    """Returns the entry that a record holds (`to_fold`: see `from_json`).
+
+    Raises Corrupt, which names the entry, when the entry is damaged or is stored in the place of another one. Raises
+    Refused for updates or requirements of a newer deployer.
+    """
     where = f"entry {record.version} of log {record.log}"
     payload = unseal(record.body, where)
     try:
         entry = from_json(json.loads(payload.decode()), to_fold=to_fold)
     except Corrupt as error:
         raise Corrupt(error.what, where=where, remedy=FORGED) from None
-    except ValueError as error:  # of JSON or of UTF-8
+    except ValueError as error:  # the payload is not valid JSON or UTF-8
         raise Corrupt(f"it is not a log entry: {error}", where=where, remedy=RECOVERY) from None
     except RecursionError:
         raise Corrupt("it is nested too deep", where=where, remedy=FORGED) from None
@@ -97,7 +106,7 @@ def from_record(record: Record, *, to_fold: bool = False) -> LogEntry:
 
 
 def read_or_damaged(record: Record) -> LogEntry | DamagedEntry:
-    """Returns what a record holds, or what is wrong with it."""
+    """Returns the entry that a record holds, or its fault if it is damaged. Raises Refused as `from_record` does."""
     try:
         return from_record(record)
     except Corrupt as error:

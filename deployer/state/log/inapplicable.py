@@ -1,10 +1,10 @@
-"""The one error of folding."""
+"""The error of an update that does not fit a state."""
 
 from __future__ import annotations
 
 
 class Inapplicable(Exception):
-    """An update does not fit a state: a conflict during a commit, corruption when read from the log."""
+    """An update does not fit a state. During a commit it means a conflict; when a log is read, it means corruption."""
 
     def __init__(self, what: str) -> None:
         self.what = what

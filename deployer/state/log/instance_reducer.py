@@ -1,4 +1,4 @@
-"""Folds updates of the instance into its state (see `reducer`)."""
+"""Folds updates of the instance into the instance's state (see `reducer`)."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from deployer.state.model.names import is_savepoint_name
 from deployer.state.model.persistent_map import layered
 from deployer.state.model.table_locations import fault_between, fault_of_entry, fault_of_move, is_shared
 
-FEW = 8  #: tables whose places are compared with those of all others, one by one
+FEW = 8  #: up to this many moved tables, the location of each is compared with those of all other tables
 
-#: What a table's status may become. One that holds data is never being created again: that would remove it.
+#: The statuses that may follow each status. An active table never becomes "creating" again: its data would be removed.
 _STATUSES: Mapping[TableStatus, frozenset[TableStatus]] = {
     "creating": frozenset({"active", "deleting"}),
     "active": frozenset({"active", "deleting"}),
@@ -42,7 +42,10 @@ _STATUSES: Mapping[TableStatus, frozenset[TableStatus]] = {
 def apply_to_instance(
     state: InstanceState, update: InstanceUpdate, version: int, at: int, author: str
 ) -> InstanceState:
-    """Returns the state after one update of the entry that has that version, time and author. Raises Inapplicable."""
+    """Returns the state after one update. `version`, `at` (ms since 1970) and `author` are those of its entry.
+
+    Raises Inapplicable when the update does not fit the state.
+    """
     tables = layered(state.tables)
     match update:
         case SetInstanceProperties(changes):
@@ -109,7 +112,10 @@ def _require_free(state: InstanceState, full_name: str) -> None:
 
 
 def clash_since(before: State, after: State) -> str | None:
-    """Returns the fault of tables of the instance that share data since `before`, when none did."""
+    """Returns a fault if tables of the instance share data in the state `after` that did not share it in `before`.
+
+    No tables may share data in `before`. Returns None for states of a table.
+    """
     if not isinstance(after, InstanceState) or not isinstance(before, InstanceState) or before.tables is after.tables:
         return None
     known, entries = dict(before.tables.items()), after.tables.items()
@@ -118,7 +124,7 @@ def clash_since(before: State, after: State) -> str | None:
         for table_id, entry in entries
         if (was := known.get(table_id)) is not entry and (was is None or was.location != entry.location)
     ]
-    # To sort all places for each new table of an `up` takes a time that grows with the square of their number.
+    # Sorting all locations again for each new table of an `up` would take time quadratic in the number of tables.
     if len(moved) <= FEW and not any(is_shared(entry, after.tables.values()) for entry in moved):
         return None
     return fault_between(after.tables.values())

@@ -1,4 +1,4 @@
-"""Folds log entries into states. Pure: the same entries make the same state everywhere."""
+"""Folds log entries into states. The functions are pure: the same entries make the same state everywhere."""
 
 from __future__ import annotations
 
@@ -57,12 +57,13 @@ from deployer.state.model.table_locations import fault_of_datasets
 
 
 def empty_state(log: str) -> State:
-    """Returns the state at version 0."""
+    """Returns the state of a log at version 0."""
     return InstanceState() if log == INSTANCE_LOG else TableState(table_id=log)
 
 
 def fold(state: State, entries: Iterable[LogEntry]) -> State:
-    """Returns the state after the entries, which must follow it without a gap. Raises Corrupt, naming the entry."""
+    """Returns the state after the entries. Raises Corrupt, which names the entry, when an entry does not fit the state
+    or does not follow the one before without a gap."""
     if not isinstance(state, InstanceState):
         for entry in entries:
             state = _after(state, entry)
@@ -71,7 +72,7 @@ def fold(state: State, entries: Iterable[LogEntry]) -> State:
     folded: State = state
     for entry in listed:
         folded = _after(folded, entry)
-    if clash_since(before, folded) is None:  # asked once for all entries, since it looks at all tables
+    if clash_since(before, folded) is None:  # one check for all entries, because it compares all tables
         return folded
     folded = before
     for entry in listed:
@@ -84,7 +85,7 @@ def fold(state: State, entries: Iterable[LogEntry]) -> State:
 def _after(state: State, entry: LogEntry) -> State:
     if entry.version != state.version + 1:
         raise Corrupt(f"it follows version {state.version}", where=_place(entry), remedy=RECOVERY)
-    if entry.at < state.at:  # how long data is kept counts from times of entries
+    if entry.at < state.at:  # retention periods are counted from the times of entries
         fault = f"its time {entry.at} is before that of the entry before, {state.at}"
         raise Corrupt(fault, where=_place(entry), remedy=FORGED)
     try:
@@ -98,7 +99,7 @@ def _place(entry: LogEntry) -> str:
 
 
 def apply(state: State, entry: LogEntry) -> State:
-    """Returns the state after one entry that is about to be committed. Raises Inapplicable."""
+    """Returns the state after one entry that is not committed yet. Raises Inapplicable when it does not fit."""
     after = _applied(state, entry)
     if fault := clash_since(state, after):
         raise Inapplicable(fault)
@@ -220,7 +221,7 @@ def _rebuilt(state: TableState, update: TableRebuilt) -> TableState:
 
 
 def _as_of(state: TableState, update: TableRestored | TableRebuilt, jobs: Iterable[Job]) -> TableState:
-    """Returns the state with all properties of the update, and these jobs."""
+    """Returns the state with everything that the update records, and with `jobs`."""
     return replace(
         state,
         properties=update.properties,
@@ -241,7 +242,7 @@ def _dataset(state: TableState, number: int, *statuses: str) -> Dataset:
 
 
 def _retired_in_place(state: TableState, old: Dataset) -> Dataset:
-    """Returns the dataset that is retired, which stays where it was."""
+    """Returns `old`, the retired dataset. Raises Inapplicable if its location differs from the recorded one."""
     before = next((each.location for each in state.datasets if each.number == old.number), old.location)
     if before != old.location:
         raise Inapplicable(f"dataset {old.number} of the table is at {before}, not at {old.location}")
@@ -271,7 +272,10 @@ def _create(state: TableState, update: CreateTable) -> TableState:
 
 
 def _tree(partitions: tuple[Partition, ...]) -> dict[str, Partition]:
-    """Returns the partitions by id, which must be one whole tree; without any, one that holds all keys."""
+    """Returns the partitions by id; if there are none, one partition `root` that holds all keys.
+
+    Raises Inapplicable if the partitions are not one complete tree.
+    """
     tree = {each.partition_id: each for each in partitions or (Partition("root", None),)}
     try:
         check_tree(tree)
@@ -317,7 +321,7 @@ def _ids(left: tuple[RowsLeft, ...]) -> list[int]:
 
 
 def _with_rows_left(files: Files, left: tuple[RowsLeft, ...]) -> list[File]:
-    """Returns the files with the rows that are left in them."""
+    """Returns the files of `left` with their new numbers of rows. Raises Inapplicable for an unknown fragment."""
     changed = []
     for each in left:
         file = files.get(each.fragment_id)
@@ -339,5 +343,5 @@ def _with_files(files: Files, added: tuple[File, ...], removed: tuple[int, ...])
 
 
 def _seen(state: TableState, lance_version: int) -> TableState:
-    # Commits may be recorded in another order than Lance made them.
+    # Commits may be recorded in a different order than Lance made them, so the version never decreases.
     return replace(state, lance_version=max(state.lance_version, lance_version))

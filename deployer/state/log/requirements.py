@@ -1,6 +1,7 @@
-"""The requirements on the state for a transaction to be committed: a closed union of values.
+"""The requirements that the state must meet so that a transaction is committed: a closed union of values.
 
-Each requirement checks itself: `failure(state)` is None when it holds, else words that say what is the case instead.
+Each requirement has its own check: `failure(state)` returns None when the requirement holds, and otherwise a text that
+describes the state that was found.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from deployer.state.model.entities import (
 
 
 def schema_fingerprint(schema: bytes) -> str:
-    """Returns the name of a schema (Arrow IPC bytes): 32 hex digits."""
+    """Returns the hash of a schema (Arrow IPC bytes) as 32 hex digits."""
     return hashlib.blake2b(schema, digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class LogEmpty:
-    """Nothing was ever committed to the log."""
+    """The requirement that no entry was ever committed to the log."""
 
     TAG = "log-empty"
 
@@ -43,7 +44,10 @@ class LogEmpty:
 
 @dataclass(frozen=True, slots=True)
 class NameFree:
-    """No table has the name, no dataset of recordings, and no entry of the catalog, unless that is being created."""
+    """The requirement that no table, dataset of recordings or catalog entry has the name.
+
+    A catalog entry that is being created may have the name.
+    """
 
     TAG = "name-free"
     database: Name
@@ -77,7 +81,7 @@ class TableHasStatus:
 
 @dataclass(frozen=True, slots=True)
 class GenerationIs:
-    """Neither properties nor schema were changed since that generation was read."""
+    """The requirement that neither the properties nor the schema changed since `generation` was read."""
 
     TAG = "generation-is"
 
@@ -90,7 +94,7 @@ class GenerationIs:
 
 @dataclass(frozen=True, slots=True)
 class SchemaIs:
-    """The schema has that `schema_fingerprint`."""
+    """The requirement that `schema_fingerprint` of the table's schema is `fingerprint`."""
 
     TAG = "schema-is"
 
@@ -149,7 +153,7 @@ class LanceVersionIs:
 
 @dataclass(frozen=True, slots=True)
 class NoLoadUnderWay:
-    """No job that adds rows has recorded an intent to commit to Lance, other than those in `besides`."""
+    """The requirement that no job that adds rows, except those in `besides`, has an unfinished commit to Lance."""
 
     TAG = "no-load-under-way"
 
@@ -161,13 +165,13 @@ class NoLoadUnderWay:
 
 
 def loads_under_way(state: TableState) -> tuple[Intent, ...]:
-    """Returns the commits under way that add rows which the table did not have."""
+    """Returns the unfinished commits that add new rows to the table."""
     return tuple(each for each in state.intents.values() if each.kind not in REARRANGES and each.kind != "restore")
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetIs:
-    """The table was not rewritten into another dataset than that one."""
+    """The requirement that the current dataset of the table has this number: no rewrite replaced it."""
 
     TAG = "dataset-is"
 
@@ -182,7 +186,8 @@ class DatasetIs:
 
 @dataclass(frozen=True, slots=True)
 class PropertiesAre:
-    """Each property given has that value; None means a property of the instance that is not set."""
+    """The requirement that each of these properties has its value. None means that a property of the instance is not
+    set."""
 
     TAG = "properties-are"
 
@@ -222,7 +227,7 @@ def _properties(state: State) -> Mapping[str, JSON]:
 
 
 def _plain(value: JSON) -> JSON:
-    """Tuples as lists, so that a value read from JSON equals one that was built."""
+    """Returns the value with lists in place of tuples, so that a value from JSON equals one that code has built."""
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):

@@ -1,4 +1,7 @@
-"""Folds updates of services, runs and savepoints into a table's state. Pure, as `reducer`, of which it is a part."""
+"""Folds updates of services, runs and savepoints into a table's state.
+
+The functions are pure. `reducer` calls them.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,10 @@ from deployer.state.model.services import (
 
 
 def apply_to_services(state: TableState, update: ServiceUpdate, version: int, at: int, author: str) -> TableState:
-    """Returns the state after one update of the entry that has that version, time and author. Raises Inapplicable."""
+    """Returns the state after one update. `version`, `at` (ms since 1970) and `author` are those of its entry.
+
+    Raises Inapplicable when the update does not fit the state.
+    """
     match update:
         case PutService(service):
             service = replace(service, since=_since(state.services.get(service.kind), service, at))
@@ -108,7 +114,10 @@ def _service(state: TableState, kind: ServiceKind) -> Service:
 
 
 def _since(before: Service | None, after: Service, at: int) -> int:
-    """Returns the time from which the trigger of the service that replaces `before` counts."""
+    """Returns the time from which the trigger of `after` counts, where `after` replaces the service `before`.
+
+    The time is `at` for a new service, for a changed trigger and after a pause; otherwise it stays the same.
+    """
     if before is None or (before.trigger_mode, before.trigger) != (after.trigger_mode, after.trigger):
         return at
     return at if before.paused and not after.paused else before.since
@@ -134,7 +143,10 @@ def _queued(state: TableState, run: Run) -> TableState:
 
 
 def open_run(state: TableState, kind: ServiceKind, target: tuple[str, ...] = ()) -> Run | None:
-    """Returns the run of that service that is queued or running, of one of the columns where a target is given."""
+    """Returns a queued or running run that competes with a run of the service `kind` on `target` (columns).
+
+    Returns None if there is none (see `Run.competes_with`).
+    """
     return next((run for run in state.runs.values() if run.competes_with(kind, target)), None)
 
 
@@ -164,7 +176,7 @@ def _with_run(state: TableState, run: Run) -> TableState:
 
 
 def _forgetful(state: TableState, ended: Run) -> TableState:
-    """Returns the state without the oldest of the ended runs of a service, beyond those that are kept."""
+    """Returns the state with at most RUNS_KEPT ended runs of the service of `ended`: the oldest are removed."""
     of_it = [run for run in state.runs.values() if run.service == ended.service and not run.is_open]
     if len(of_it) <= RUNS_KEPT:
         return state

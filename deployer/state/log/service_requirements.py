@@ -31,7 +31,7 @@ class ServiceMissing:
 
 @dataclass(frozen=True, slots=True)
 class ServiceIs:
-    """The service was not changed since it was read."""
+    """The requirement that the service still is as it was when it was read."""
 
     TAG = "service-is"
 
@@ -46,7 +46,7 @@ class ServiceIs:
 
 @dataclass(frozen=True, slots=True)
 class ServicesClusterIs:
-    """The services of the table were not moved since their cluster was read."""
+    """The requirement that the services of the table are still on the cluster that was read."""
 
     TAG = "services-cluster-is"
 
@@ -59,7 +59,7 @@ class ServicesClusterIs:
 
 @dataclass(frozen=True, slots=True)
 class ServiceNotPaused:
-    """Runs of the service may start; also when there is none, as runs on demand need none."""
+    """The requirement that the service is not paused. It holds without the service too: runs on demand need none."""
 
     TAG = "service-not-paused"
 
@@ -72,7 +72,8 @@ class ServiceNotPaused:
 
 @dataclass(frozen=True, slots=True)
 class NoRunOpen:
-    """No run of the service is queued or running; with a target, none that writes one of these columns."""
+    """The requirement that no run of the service is queued or running. With a `target`, only runs that write one of
+    these columns count."""
 
     TAG = "no-run-open"
 
@@ -85,7 +86,7 @@ class NoRunOpen:
 
 @dataclass(frozen=True, slots=True)
 class NoneRunning:
-    """No run of these services is running."""
+    """The requirement that no run of these services is running."""
 
     TAG = "none-running"
 
@@ -107,7 +108,7 @@ class RunHasStatus:
 
 @dataclass(frozen=True, slots=True)
 class RunHeldBy:
-    """The run is running, and its holder is that one."""
+    """The requirement that the run is running and that `holder` holds it."""
 
     TAG = "run-held-by"
 
@@ -123,7 +124,7 @@ class RunHeldBy:
 
 @dataclass(frozen=True, slots=True)
 class LeaseEndsAt:
-    """The run is running, and its lease was not renewed since it was seen to end at that time (ms)."""
+    """The requirement that the run is running and that its lease still ends at `lease_until` (ms since 1970)."""
 
     TAG = "lease-ends-at"
 
@@ -157,9 +158,10 @@ class SavepointThere:
 
 @dataclass(frozen=True, slots=True)
 class NoRestoreUnderWay:
-    """No running RESTORE has recorded an intent to commit to Lance: it would undo what others commit beside it.
+    """The requirement that no running RESTORE has an unfinished commit to Lance, which would undo concurrent commits.
 
-    One whose run was ended, such as for dead, does not count: nothing of it is kept (see `deployer.datasets.recovery`).
+    A restore whose run has ended, for example because its holder died, does not count: its changes are not kept (see
+    `deployer.datasets.recovery`).
     """
 
     TAG = "no-restore-under-way"
@@ -172,7 +174,7 @@ class NoRestoreUnderWay:
 
 @dataclass(frozen=True, slots=True)
 class FragmentsUnclaimed:
-    """No running run works on one of these fragments, or on any where None is given."""
+    """The requirement that no running run claims one of these fragments. None means any fragment."""
 
     TAG = "fragments-unclaimed"
 

@@ -1,5 +1,7 @@
-"""The changes of a transaction to a table's services, runs and savepoints. Times that they record are the entry's
-own."""
+"""The changes of a transaction to a table's services, runs and savepoints.
+
+The times that they record in the state are the time of the entry.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from deployer.state.model.times import TIME
 
 @dataclass(frozen=True, slots=True)
 class PutService:
-    """Attaches a service, or replaces the one of that kind."""
+    """Attaches a service, or replaces the attached service of the same kind."""
 
     TAG = "put-service"
 
@@ -23,7 +25,7 @@ class PutService:
 
 @dataclass(frozen=True, slots=True)
 class RemoveService:
-    """Detaches a service; its runs stay."""
+    """Detaches a service; its runs stay in the state."""
 
     TAG = "remove-service"
 
@@ -32,9 +34,9 @@ class RemoveService:
 
 @dataclass(frozen=True, slots=True)
 class MoveServices:
-    """All services of the table run on that cluster from now on, and so do services that are attached later by hand.
+    """Moves all services of the table to `cluster`. Services that are attached later by hand also run on it.
 
-    None is the default cluster: a move is taken back.
+    None means the default cluster, and so takes a move back.
     """
 
     TAG = "move-services"
@@ -44,7 +46,7 @@ class MoveServices:
 
 @dataclass(frozen=True, slots=True)
 class PauseService:
-    """No run of it starts any more; the one that is running is asked to wait."""
+    """Pauses a service: none of its runs starts any more, and its running run is asked to wait."""
 
     TAG = "pause-service"
 
@@ -53,7 +55,7 @@ class PauseService:
 
 @dataclass(frozen=True, slots=True)
 class ResumeService:
-    """Runs may start again, and a waiting one resumes."""
+    """Resumes a service: its runs may start again, and a waiting run resumes."""
 
     TAG = "resume-service"
 
@@ -62,7 +64,7 @@ class ResumeService:
 
 @dataclass(frozen=True, slots=True)
 class RunQueued:
-    """A run that waits to be started: the only one of its service, and of its target, that is queued or running."""
+    """Queues a run. Of its service and its target, no other run may be queued or running."""
 
     TAG = "run-queued"
 
@@ -77,7 +79,7 @@ class RunQueued:
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """A queued run is worked on by `holder`, whose lease ends `lease_ms` after the entry's time."""
+    """Starts a queued run. `holder` holds it, and the lease ends `lease_ms` after the entry's time."""
 
     TAG = "run-started"
 
@@ -89,7 +91,8 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class LeaseRenewed:
-    """The lease of a running run ends `lease_ms` after the entry's time; `progress` replaces the last."""
+    """Renews the lease of a running run: it ends `lease_ms` after the entry's time. `progress` replaces the earlier
+    progress."""
 
     TAG = "lease-renewed"
 
@@ -100,7 +103,7 @@ class LeaseRenewed:
 
 @dataclass(frozen=True, slots=True)
 class FragmentsClaimed:
-    """A running run works on these fragments from now on, and no longer on those that it claimed before."""
+    """Claims fragments for a running run. They replace the fragments that it claimed before."""
 
     TAG = "fragments-claimed"
 
@@ -110,7 +113,7 @@ class FragmentsClaimed:
 
 @dataclass(frozen=True, slots=True)
 class CancelRequested:
-    """The holder of a running run is asked to end it."""
+    """Asks the holder of a running run to end the run."""
 
     TAG = "cancel-wished"
 
@@ -119,7 +122,7 @@ class CancelRequested:
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """A run is over; of those that ended, the state keeps the newest of each service."""
+    """Ends a run. The state keeps only the newest ended runs of each service (`RUNS_KEPT`)."""
 
     TAG = "run-ended"
 
@@ -141,9 +144,10 @@ class PastVersion:
 
 @dataclass(frozen=True, slots=True)
 class SavepointTaken:
-    """A savepoint of the table as it is when this is committed, whatever came before; the last update of its entry.
+    """Takes a savepoint of the table as it is at this commit, including all earlier commits. It is the last update of
+    its entry.
 
-    With `of`, it is of an earlier version instead, which is there as long as nothing removes it in between.
+    With `of`, the savepoint is of that earlier version instead, which exists unless it was removed in between.
     """
 
     TAG = "savepoint-taken"
@@ -162,7 +166,7 @@ class SavepointRemoved:
 
 @dataclass(frozen=True, slots=True)
 class SavepointsExpired:
-    """Removes all savepoints whose time is over at `at` (ms); there may be none."""
+    """Removes all savepoints that expire at `at` (ms since 1970) or before; there may be none."""
 
     TAG = "savepoints-expired"
 

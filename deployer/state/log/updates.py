@@ -28,7 +28,7 @@ from deployer.state.model.names import SavepointName
 
 @dataclass(frozen=True, slots=True)
 class SetInstanceProperties:
-    """Sets the properties given; a value of None removes the property."""
+    """Sets properties of the instance; a value of None removes the property."""
 
     TAG = "set-instance-properties"
 
@@ -37,7 +37,7 @@ class SetInstanceProperties:
 
 @dataclass(frozen=True, slots=True)
 class RegisterTable:
-    """Makes a table known under a name that is free."""
+    """Registers a table in the instance, under a free name."""
 
     TAG = "register-table"
 
@@ -53,7 +53,7 @@ class SetTableStatus:
 
 @dataclass(frozen=True, slots=True)
 class RenameTable:
-    """Gives a table another name; its id, location and log stay."""
+    """Gives a table another name; its id, its location and its log stay the same."""
 
     TAG = "rename-table"
 
@@ -64,7 +64,8 @@ class RenameTable:
 
 @dataclass(frozen=True, slots=True)
 class SetTableDataset:
-    """The table's data is in another Lance dataset from now on: goes with the `TableRewritten` of its log."""
+    """Records that the table's data is in another Lance dataset. The same transaction has the `TableRewritten` in the
+    table's log."""
 
     TAG = "set-table-dataset"
 
@@ -75,7 +76,7 @@ class SetTableDataset:
 
 @dataclass(frozen=True, slots=True)
 class RemoveTable:
-    """Forgets a table and frees its name."""
+    """Removes a table from the instance and frees its name."""
 
     TAG = "remove-table"
 
@@ -84,7 +85,10 @@ class RemoveTable:
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """The first update of a table's log. `partitions` is the whole tree; empty means one partition, `root`."""
+    """Creates a table; it is the first update of the table's log.
+
+    `schema` is the Arrow schema (IPC bytes). `partitions` is the whole tree; empty means one partition, `root`.
+    """
 
     TAG = "create-table"
 
@@ -96,7 +100,8 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True)
 class SetTableProperties:
-    """Sets fields of `TableProperties` (not `generation`); `storage`, `tags` and `declared` are replaced whole."""
+    """Sets fields of `TableProperties`, except `generation`. `storage`, `tags` and `declared` are replaced as a
+    whole."""
 
     TAG = "set-table-properties"
 
@@ -115,7 +120,7 @@ class SetSchema:
 
 @dataclass(frozen=True, slots=True)
 class SetLanceVersion:
-    """Records a dataset version that changed no file, such as one that built an index."""
+    """Records a dataset version that did not change any data file, such as one that built an index."""
 
     TAG = "set-lance-version"
 
@@ -124,7 +129,10 @@ class SetLanceVersion:
 
 @dataclass(frozen=True, slots=True)
 class CommitStarted:
-    """A job is about to commit to Lance on top of `base_lance_version`. A restore says what it restores."""
+    """Records that a job is about to commit to Lance on top of `base_lance_version`.
+
+    `restore` is set only for a restore, and states what it restores.
+    """
 
     TAG = "commit-started"
 
@@ -136,7 +144,10 @@ class CommitStarted:
 
 @dataclass(frozen=True, slots=True)
 class FilesAdded:
-    """Files that dataset version `lance_version` added; with a job id the job is done and added `rows` rows."""
+    """Records the files that dataset version `lance_version` added.
+
+    With a `job_id`, it also records that this job is done and added `rows` rows.
+    """
 
     TAG = "files-added"
 
@@ -144,13 +155,13 @@ class FilesAdded:
     lance_version: int
     job_id: str | None = None
     rows: int = 0
-    kind: str = "ingest"  #: of the job, when there is no `CommitStarted`
-    sources: str = field(default="", metadata={"sparse": True})  #: as `Job` has them
+    kind: str = "ingest"  #: the kind of the job, if it has no `CommitStarted`
+    sources: str = field(default="", metadata={"sparse": True})  #: the files that the job read, as in `Job`
 
 
 @dataclass(frozen=True, slots=True)
 class FilesReplaced:
-    """Files that dataset version `lance_version` rewrote: `removed` became `added`."""
+    """Records the files that dataset version `lance_version` rewrote: `added` replaces `removed` (fragment ids)."""
 
     TAG = "files-replaced"
 
@@ -163,7 +174,7 @@ class FilesReplaced:
 
 @dataclass(frozen=True, slots=True)
 class RowsLeft:
-    """The number of rows that a file has left after some of them were deleted."""
+    """The number of rows that are left in a file after some of its rows were deleted."""
 
     fragment_id: int
     rows: int
@@ -171,10 +182,11 @@ class RowsLeft:
 
 @dataclass(frozen=True, slots=True)
 class RowsChanged:
-    """A change of rows in dataset version `lance_version`: files that lost rows or are gone, and files that came.
+    """Records a change of rows in dataset version `lance_version`: `left` are files that lost rows, `removed` are the
+    fragment ids of removed files, and `added` are new files.
 
-    A file of `left` keeps its partition, its order and its ranges, which are still true of the rows that are left.
-    With a job id the job is done.
+    A file of `left` keeps its partition, its order and its ranges, which still hold for the rows that are left. With a
+    `job_id`, it also records that this job is done.
     """
 
     TAG = "rows-changed"
@@ -186,7 +198,7 @@ class RowsChanged:
     job_id: str | None = None
     kind: str = "delete"
     counts: RowCounts = RowCounts()
-    sources: str = field(default="", metadata={"sparse": True})  #: files that the job read, as `Job` has them
+    sources: str = field(default="", metadata={"sparse": True})  #: the files that the job read, as in `Job`
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +210,7 @@ class FilesRemoved:
 
 @dataclass(frozen=True, slots=True)
 class CommitAbandoned:
-    """A started commit that is known never to have reached Lance."""
+    """Records that a started commit never reached Lance."""
 
     TAG = "commit-abandoned"
 
@@ -207,7 +219,8 @@ class CommitAbandoned:
 
 @dataclass(frozen=True, slots=True)
 class PartitionSplit:
-    """Splits a leaf in two at an encoded key prefix. Its files stay recorded under it until they are rewritten."""
+    """Splits a leaf into two at an encoded key prefix. The files of the leaf stay recorded under it until they are
+    rewritten."""
 
     TAG = "partition-split"
 
@@ -219,7 +232,10 @@ class PartitionSplit:
 
 @dataclass(frozen=True, slots=True)
 class RewriteStarted:
-    """A rewrite is about to write the table's rows into a new dataset, numbered above all there were."""
+    """Records that a rewrite is about to write the table's rows into a new dataset.
+
+    `number` is greater than the numbers of all earlier datasets.
+    """
 
     TAG = "rewrite-started"
 
@@ -230,10 +246,10 @@ class RewriteStarted:
 
 @dataclass(frozen=True, slots=True)
 class TableRewritten:
-    """The new dataset replaces the current one, which is kept at `retired_location` until it is removed.
+    """Replaces the current dataset by the new one. The old dataset stays at `retired_location` until it is removed.
 
-    Everything recorded of the dataset is replaced; `lance_version` counts the new one's versions. Jobs stay done,
-    unless `forgets_jobs`, and commits under way are forgotten: they were to the old dataset.
+    The records of the old dataset are replaced. `lance_version` is a version of the new dataset. Records of finished
+    jobs stay unless `forgets_jobs` is set. Unfinished commits are forgotten, because they were to the old dataset.
     """
 
     TAG = "table-rewritten"
@@ -244,17 +260,17 @@ class TableRewritten:
     lance_version: int
     partitions: tuple[Partition, ...]
     files: tuple[File, ...]
-    forgets_jobs: bool = False  #: the new dataset holds nothing that they added, so they can be run again
+    forgets_jobs: bool = False  #: the new dataset has none of the rows that the jobs added, so they can run again
 
 
 @dataclass(frozen=True, slots=True)
 class TableRestored:
-    """The table is as it was at an earlier moment: version `lance_version` of dataset `number` holds the rows of then.
+    """Restores the table to an earlier moment. Version `lance_version` of dataset `number` has the rows of that moment.
 
-    `savepoint` is the savepoint's name, or `version-DATASET.VERSION` of a restore to a version.
-    Everything recorded of then replaces what there is; jobs done since are forgotten, so that they can be run
-    again. Where `number` is not the current dataset's, that one is retired at `retired_location`. Runs and savepoints
-    stay. `job_id` is the run that restored it, done from now on.
+    `savepoint` is the savepoint's name, or `version-DATASET.VERSION` for a restore to a version. The records of that
+    moment replace the current ones. Later jobs are forgotten, so that they can run again. If `number` is not the
+    current dataset, the current dataset is retired at `retired_location`. Runs and savepoints stay. `job_id` is the id
+    of the run that restored the table; it is recorded as a finished job.
     """
 
     TAG = "table-restored"
@@ -274,9 +290,10 @@ class TableRestored:
 
 @dataclass(frozen=True, slots=True)
 class TableRebuilt:
-    """Everything recorded of the table, as read from its dataset after the state store was lost (`state rebuild`).
+    """Replaces the records of the table by those read from its dataset, after the state store was lost (`state
+    rebuild`).
 
-    It replaces what there is, runs and savepoints aside, and may be the first update of a log.
+    Runs and savepoints stay. It may be the first update of a log.
     """
 
     TAG = "table-rebuilt"
@@ -298,7 +315,7 @@ class TableRebuilt:
 
 @dataclass(frozen=True, slots=True)
 class DatasetRemoved:
-    """The files of a retired dataset, or of one that a rewrite gave up, are removed."""
+    """Records that the files of a retired dataset, or of the new dataset of an abandoned rewrite, are removed."""
 
     TAG = "dataset-removed"
 

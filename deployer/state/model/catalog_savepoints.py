@@ -1,7 +1,8 @@
-"""Savepoints of the catalog: its records of datasets and external tables, as properties of the instance hold them.
+"""Savepoints of the catalog. The catalog's records of datasets and external tables are properties of the instance.
 
-The records name the versions of the datasets' own tables, so a savepoint has all that a dataset was. What the records
-hold is known to `deployer.catalog`; here they are JSON, of which `name`, `blueprints` and `sources` are used.
+The records name the versions of the datasets' own tables, so a savepoint describes each dataset completely.
+`deployer.catalog` defines the records. This module treats them as JSON, and uses only `name`, `blueprints`, `sources`,
+`status`, `dataset_id` and `created_at`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from deployer.state.model.times import TIME
 
 _PREFIXES = (CATALOG_ENTRY, RECORDINGS, DATASET_NAME)
 
-Records = Mapping[str, JSON]  #: by the name of the property
+Records = Mapping[str, JSON]  #: records by the name of their property
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +51,12 @@ class CatalogSavepoint:
 
 
 def catalog_records(instance: InstanceState) -> Records:
-    """Returns the records of datasets and external tables. Tables that are being created are left out."""
+    """Returns the records of datasets and external tables, except tables that are being created."""
     return {name: value for name, value in instance.properties.items() if _is_record(name, value)}
 
 
 def catalog_savepoints(instance: InstanceState) -> dict[str, CatalogSavepoint]:
-    """Returns the savepoints of the catalog, by name. Raises Corrupt for what no deployer wrote."""
+    """Returns the savepoints of the catalog, by name. Raises Corrupt for an invalid one."""
     found = {}
     for key, value in instance.properties.items():
         if key.startswith(CATALOG_SAVEPOINT):
@@ -65,9 +66,10 @@ def catalog_savepoints(instance: InstanceState) -> dict[str, CatalogSavepoint]:
 
 
 def restored_records(instance: InstanceState, saved: Records, version: int) -> dict[str, JSON]:
-    """Returns the records that a restore at `version` of the log makes of saved ones.
+    """Returns the records that a restore, committed as `version` of the log, makes from the saved records.
 
-    Numbers of sources are never used again, and caches tell a restored dataset by `restored`.
+    A dataset keeps the higher number of its sources, so that a number of a source is never used twice. `restored` is
+    set to `version`, so that caches detect a restored dataset. A record is left out if a table has its name.
     """
     found, left_out = dict[str, JSON](), set[JSON]()
     for key, value in saved.items():
@@ -91,13 +93,15 @@ def restored_records(instance: InstanceState, saved: Records, version: int) -> d
 
 
 def log_of_dataset(dataset_id: str, created_at: int) -> str:
-    """Returns the name of the log that has the runs of a dataset's maintenance. A dataset that is made again under the
-    same id has another."""
+    """Returns the name of the log of the runs that maintain a dataset.
+
+    A dataset that is created again under the same id has a log with another name.
+    """
     return f"{dataset_id}-{created_at}"
 
 
 def logs_of_datasets(instance: InstanceState) -> set[str]:
-    """Returns the logs that datasets may have, those of savepoints included."""
+    """Returns the names of the logs that datasets may have, including the datasets of savepoints."""
     saved = (each.records for each in catalog_savepoints(instance).values())
     found = set()
     for records in (catalog_records(instance), *saved):
@@ -109,7 +113,7 @@ def logs_of_datasets(instance: InstanceState) -> set[str]:
 
 
 def taken_by_table(instance: InstanceState, name: JSON) -> bool:
-    """Returns whether a table of the instance has the name of an entry."""
+    """Returns whether a table of the instance has this name, which is that of a record of the catalog."""
     if not isinstance(name, str):
         return False
     return instance.by_name(name if "." in name else f"{DEFAULT_DATABASE}.{name}") is not None

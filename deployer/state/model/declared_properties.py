@@ -1,42 +1,43 @@
-"""Names of the properties that the state keeps of a table's declaration."""
+"""Names of the declared properties of tables and of the properties of the instance."""
 
 from __future__ import annotations
 
-#: Properties of the instance: its spec as last applied, and who applied it.
+#: Properties of the instance: its spec as last applied, and who applied it. Tables have a declared owner too.
 SPEC, OWNER = "spec", "owner"
 
 
-#: What a table's `declared` remembers beside its owner: the split points that were asked for.
+#: A table's declared property: the declared split points.
 SPLIT_POINTS = "split_points"
 
 
-#: And how many rows a leaf may hold before it is split.
+#: A table's declared property: the number of rows that a leaf may hold before it is split.
 MAX_ROWS_PER_LEAF = "max_rows_per_leaf"
 
 
-#: And whether no two rows may have the same row keys.
+#: A table's declared property: whether row keys must be unique.
 UNIQUE = "unique"
 
 
-#: And which function makes vectors of its texts: the JSON form of `Embedding`.
+#: A table's declared property: the function that makes vectors from its texts, as the JSON form of `Embedding`.
 EMBEDDING = "embedding"
-#: And how long rows are kept, and which of them are under a legal hold.
+#: A table's declared properties: the time for which rows are kept, and the rows that are under a legal hold.
 RETENTION, HOLDS = "retention", "holds"
-#: And how long its changes can be read.
+#: A table's declared property: the time for which its changes can be read.
 RETAIN_CHANGES = "retain_changes"
-#: And the query of a view, whose rows only refreshes write (`deployer.views.definition`).
+#: A table's declared property: the query of a view. Only refreshes write its rows (`deployer.views.definition`).
 VIEW = "view"
 
-#: And of the instance, one property for each entry of the catalog that is not a table of the instance: this, then its
-#: full name. One whose `status` is this has no data yet, and does not take the name.
+#: The prefix of the instance's properties for entries of the catalog that are not tables of the instance; the full name
+#: follows. An entry whose `status` is `CREATING` has no data yet, and its name is still free.
 CATALOG_ENTRY, CREATING = "catalog/", "creating"
-#: And one for each dataset of recordings: this, then its id.
+#: The prefix of the instance's properties for datasets of recordings; the id of the dataset follows.
 RECORDINGS = "recordings/"
-#: And one for the name of each dataset of recordings: this, then the name as it was given. The value is its id.
+#: The prefix of the instance's properties for names of datasets of recordings; the name as the user gave it follows.
+#: The value is the id of the dataset.
 DATASET_NAME = "recordings-name/"
-#: With which the names of datasets of blueprints begin; the id of their dataset follows.
+#: The prefix of the names of datasets of blueprints; the id of their dataset follows.
 BLUEPRINTS = "__bp_"
-#: The database of a name that is given without one.
+#: The database of a name without a database.
 DEFAULT_DATABASE = "default"
-#: And one for each savepoint of the catalog: this, then its name.
+#: The prefix of the instance's properties for savepoints of the catalog; the name of the savepoint follows.
 CATALOG_SAVEPOINT = "catalog-savepoint/"

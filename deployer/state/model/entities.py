@@ -49,9 +49,10 @@ DatasetStatus = Literal["writing", "current", "retired", "removed"]
 
 @dataclass(frozen=True, slots=True)
 class TableEntry:
-    """A table as the instance knows it. `location` is relative to the instance root; only a rewrite gives another.
+    """The instance's record of a table.
 
-    `dataset` numbers the Lance dataset that is there (see `Dataset`).
+    `location` is relative to the instance root, and changes only when another dataset becomes the current one.
+    `dataset` is the number of the Lance dataset at the location (see `Dataset`).
     """
 
     table_id: TableId
@@ -73,23 +74,24 @@ class TableEntry:
 
 @dataclass(frozen=True, slots=True)
 class InstanceState:
-    """The instance at one version of its log; version 0 is the empty log."""
+    """The state of the instance at one version of its log. Version 0 is the empty log."""
 
     version: int = 0
     properties: Mapping[str, JSON] = field(default_factory=dict)
     tables: Mapping[str, TableEntry] = field(default_factory=LayeredMap)
-    at: int = 0  #: when the last entry was written
+    at: int = 0  #: time of the last entry
 
     def by_name(self, full_name: str) -> TableEntry | None:
-        """Returns the table of that `database.name`, whatever its status: a name is free once its table is removed."""
+        """Returns the table with this `database.name`, whatever its status, or None. A name is free only after its
+        table is removed."""
         return next((table for table in self.tables.values() if table.full_name == full_name), None)
 
 
 @dataclass(frozen=True, slots=True)
 class TableProperties:
-    """The declared properties of a table. `generation` counts the commits that changed properties or schema.
+    """The declared properties of a table. `generation` counts the commits that changed the properties or the schema.
 
-    `services_cluster` is the cluster of services that are attached by hand and name none (see `MoveServices`).
+    `services_cluster` is the cluster for services that are attached by hand without a cluster (see `MoveServices`).
     """
 
     generation: int = 1
@@ -106,9 +108,9 @@ class TableProperties:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A node of the partition tree: the keys k with lower <= k < upper (None: no end), as encoded prefixes.
+    """A node of the partition tree: the keys k with lower <= k < upper, as encoded prefixes. `upper` None is unbounded.
 
-    A leaf has no children; any other node has exactly two, parted at `split_point`.
+    A leaf has no children. Any other node has exactly two, which are separated at `split_point`.
     """
 
     partition_id: str
@@ -126,7 +128,7 @@ class Partition:
         return self.lower <= key and (self.upper is None or key < self.upper)
 
 
-REARRANGES = frozenset({"compact", "cluster"})  #: kinds of jobs whose rows the table had before
+REARRANGES = frozenset({"compact", "cluster"})  #: kinds of jobs that only rewrite rows that the table has already
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,17 +141,17 @@ class RowCounts:
 
     @property
     def changed(self) -> int:
-        """All rows that it touched."""
+        """The number of all rows that the change touched."""
         return self.inserted + self.updated + self.deleted
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A completed job; it is kept until the table is emptied, so that the same job id is never committed twice.
+    """A completed job. It is kept until the table is emptied, so that the same job id is never committed twice.
 
     `rows` is the number of written rows, or of affected rows for a change of rows. `sources` are the files of a load,
-    or the request of a backfill, as JSON; empty when they are unknown. `counts` are those of a change of rows (update,
-    delete, merge), None for other jobs.
+    or the request of a backfill, as JSON; empty when they are unknown. `counts` is set for a change of rows (update,
+    delete, merge) and None for other jobs.
     """
 
     job_id: str
@@ -162,7 +164,7 @@ class Job:
 
     @property
     def added(self) -> int:
-        """Rows that it wrote and that the table did not have, or had with other values."""
+        """The number of rows that the job added to the table or changed."""
         if self.counts is not None:
             return self.counts.inserted + self.counts.updated
         return 0 if self.kind in REARRANGES else self.rows
@@ -172,10 +174,10 @@ class Job:
 class RestoreTarget:
     """The target of a restore of a table, and the tables that are restored together: all of them or none.
 
-    `name` is the savepoint's, or `version-DATASET.VERSION`. The rows are those of version `lance_version` of dataset
-    number `dataset`; version `state_version` of the table's log has the rest. `generation` is that of the table's
-    properties when the restore began. `catalog`: the catalog is restored to its savepoint of that
-    name together with them.
+    `name` is the name of the savepoint, or `version-DATASET.VERSION`. The rows are those of version `lance_version` of
+    dataset number `dataset`. Version `state_version` of the table's log has everything else. `generation` is the
+    generation of the table's properties when the restore began. `catalog`: the catalog is restored together with the
+    tables, to its savepoint of the same name.
     """
 
     name: SavepointName
@@ -189,7 +191,8 @@ class RestoreTarget:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """The recorded intent of a job to commit to Lance, without an outcome. `restore` is given for a restore."""
+    """The recorded intent of a job to commit to Lance, which has no recorded outcome. `restore` is set for a
+    restore."""
 
     job_id: str
     kind: str
@@ -199,7 +202,8 @@ class Intent:
 
     @property
     def together(self) -> tuple[TableId, ...]:
-        """The tables that are restored together, or with the catalog, this one included; empty for anything else."""
+        """The tables that are restored together or with the catalog, including this one. It is empty for a restore of
+        this table alone and for other jobs."""
         if self.restore is None:
             return ()
         return self.restore.tables if len(self.restore.tables) > 1 or self.restore.catalog else ()
@@ -207,10 +211,10 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """One of the Lance datasets that a table has had: the first is number 1, and each rewrite makes the next.
+    """One of the Lance datasets that a table has had. The first has number 1, and each rewrite makes the next one.
 
-    `since` is when it got its status. `lance_version` is the last version that was recorded of a retired one, whose own
-    versions have nothing to do with those of the others. `target` names what a rewrite makes (a fingerprint).
+    `since` is the time at which it got its status. `lance_version` is the last recorded version of a retired dataset;
+    versions of different datasets are unrelated. `target` is a fingerprint of the result of a rewrite.
     """
 
     number: int
@@ -223,9 +227,11 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """A table at one version of its log; version 0 is the empty log. `schema` is an Arrow IPC schema.
+    """The state of a table at one version of its log. Version 0 is the empty log. `schema` is an Arrow schema (IPC
+    bytes).
 
-    `lance_version` is of the current dataset. `datasets` are all there were, oldest first; empty until a first rewrite.
+    `lance_version` is a version of the current dataset. `datasets` are all datasets that the table has had, oldest
+    first; it is empty until the first rewrite.
     """
 
     version: int = 0
@@ -237,10 +243,10 @@ class TableState:
     files: Files = field(default_factory=Files)
     jobs: Mapping[str, Job] = field(default_factory=LayeredMap)
     intents: Mapping[str, Intent] = field(default_factory=LayeredMap)
-    at: int = 0  #: when the last entry was written
+    at: int = 0  #: time of the last entry
     datasets: tuple[Dataset, ...] = ()
     services: Mapping[ServiceKind, Service] = field(default_factory=dict)
-    runs: Mapping[str, Run] = field(default_factory=LayeredMap)  #: by id; the newest of those that ended
+    runs: Mapping[str, Run] = field(default_factory=LayeredMap)  #: by id; of the ended runs, only the newest
     savepoints: Mapping[str, Savepoint] = field(default_factory=dict)  #: by name
 
     @property

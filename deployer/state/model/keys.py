@@ -1,13 +1,14 @@
 """Encoded keys: row-key tuples as bytes whose order is the order of the tuples ("memcomparable").
 
-Each value is written so that bytes compare as values do and so that no value's bytes are a prefix of another's; a key
-is its values' bytes one after another. So a tuple's prefix is a prefix of its bytes and sorts before all its
-extensions, and ranges need no types. Strings order by their UTF-8 bytes, false before true, numbers and times by value.
-Of floats, -0.0 and 0.0 are one key and NaN is one key above all others.
+The bytes of values compare as the values do, and the bytes of one value are never a prefix of those of another. A key
+is the concatenation of the bytes of its values. So a prefix of a tuple is a prefix of its bytes and sorts before all
+its extensions, and ranges of keys can be compared without their types. Strings are ordered by their UTF-8 bytes, false
+comes before true, and numbers and times are ordered by value. For floats, -0.0 and 0.0 are the same key, and NaN is one
+key above all others.
 
-A *kind* is a column type's canonical text (`int64`, `timestamp[us, UTC]`, `decimal128(10, 2)`, `string`). Values are
-Python's bool, int, float, str and bytes; dates, times, timestamps and durations are their integers as Arrow stores
-them; decimals are text (`"12.50"`).
+A *kind* is the canonical text of a column type (`int64`, `timestamp[us, UTC]`, `decimal128(10, 2)`, `string`). Values
+are Python's bool, int, float, str and bytes. Dates, times, timestamps and durations are the integers that Arrow stores.
+Decimals are strings (`"12.50"`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from deployer.errors import InvalidInput
 
 KeyValue = bool | int | float | str | bytes
 
-_END, _ESCAPED_ZERO = b"\x00\x01", b"\x00\xff"  # an end sorts below any continuation
+_END, _ESCAPED_ZERO = b"\x00\x01", b"\x00\xff"  # the end of a value sorts below any continuation of the value
 
 _SIGNED = {
     "int8": 1,
@@ -47,24 +48,25 @@ _BINARIES = frozenset({"binary", "large_binary"})
 
 @dataclass(frozen=True, slots=True)
 class _Coding:
-    """The encoding of one kind; `read` gives the value at a position of a key, and the next position."""
+    """The encoding of one kind. `read` returns the value at a position of a key, and the position after the value."""
 
     write: Callable[[KeyValue], bytes]
     read: Callable[[bytes, int], tuple[KeyValue, int]]
 
 
 def encode_value(kind: str, value: KeyValue) -> bytes:
-    """Returns one value's bytes. Raises InvalidInput for a value that the kind does not hold."""
+    """Returns the bytes of one value. Raises InvalidInput for a value that the kind does not have."""
     return _coding(kind).write(value)
 
 
 def encode_nullable(kind: str, value: KeyValue | None) -> bytes:
-    """Returns one value's bytes where it may be null, which sorts above all others."""
+    """Returns the bytes of one value that may be null (None). Null sorts above all other values."""
     return b"\x01" if value is None else b"\x00" + encode_value(kind, value)
 
 
 def encode_key(kinds: Sequence[str], values: Sequence[KeyValue]) -> bytes:
-    """Returns a key, or with fewer values than kinds a prefix of keys. Raises InvalidInput."""
+    """Returns an encoded key, or a prefix of keys if there are fewer values than kinds. Raises InvalidInput for more
+    values than kinds and for a value that its kind does not have."""
     if len(values) > len(kinds):
         raise InvalidInput(
             f"a key of {len(values)} values for {len(kinds)} row keys", remedy="give at most one for each"
@@ -73,7 +75,8 @@ def encode_key(kinds: Sequence[str], values: Sequence[KeyValue]) -> bytes:
 
 
 def decode_key(kinds: Sequence[str], data: bytes) -> tuple[KeyValue, ...]:
-    """Returns the values of a key or of a prefix. Raises InvalidInput for bytes that are not such a key."""
+    """Returns the values of an encoded key or prefix. Raises InvalidInput for bytes that are not a key of these
+    kinds."""
     values, at = [], 0
     for kind in kinds:
         if at == len(data):
@@ -86,7 +89,7 @@ def decode_key(kinds: Sequence[str], data: bytes) -> tuple[KeyValue, ...]:
 
 
 def successor(prefix: bytes) -> bytes | None:
-    """Returns the least bytes above everything that starts with `prefix`; None when there are none."""
+    """Returns the smallest bytes that are above all bytes with this prefix; None if such bytes do not exist."""
     stem = prefix.rstrip(b"\xff")
     return stem[:-1] + bytes([stem[-1] + 1]) if stem else None
 
@@ -134,7 +137,7 @@ def _write_bool(value: KeyValue) -> bytes:
 
 
 def _integers(kind: str, size: int, *, signed: bool) -> _Coding:
-    bias = 1 << (8 * size - 1) if signed else 0  # moves the least value to 0
+    bias = 1 << (8 * size - 1) if signed else 0  # maps the smallest value to 0
 
     def write(value: KeyValue) -> bytes:
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value + bias < 1 << 8 * size:

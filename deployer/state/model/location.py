@@ -1,7 +1,8 @@
-"""The place of a dataset below an instance's root: the only form in which state, plans and commands name it.
+"""The location of a dataset below an instance's root, which is how state, plans and commands name a dataset.
 
-deployer makes `DATABASE/NAME-ID.lance`, with the first eight digits of the table's id, and `DATABASE/NAME-ID-gN.lance`
-for its dataset number N. A dataset that was imported in place keeps the path that it has below the root.
+The dataset of a new table is at `DATABASE/NAME-ID.lance`, where ID is the first eight digits of the table's id. Dataset
+number N of the table is at `DATABASE/NAME-ID-gN.lance`. A dataset that was imported in place keeps its path below the
+root.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from typing import Annotated, Self
 from deployer.platform.text.visible import shortened
 from deployer.state.model.names import NAME, Form, has_control_characters
 
-LONGEST = 900  #: bytes; keys in a bucket have at most 1,024 together with the root's prefix
+LONGEST = 900  #: bytes; a key in a bucket has at most 1,024 bytes, including the root's prefix
 
-#: Folders of the root that are deployer's own or Lance's catalog, so that no database may be called that.
+#: The folders of the root that deployer itself or Lance's catalog uses. A database must not have such a name.
 RESERVED = frozenset(
     {
         "_state",
@@ -42,7 +43,8 @@ _END = re.compile(r"(?:-g(?P<number>[0-9]{1,9}))?\.lance$")
 
 
 class Location(str):
-    """A dataset's path below the root: relative, parted by `/`, without a detour. Raises ValueError for any other."""
+    """The path of a dataset below the root: relative, separated by `/`, without `.` or `..`. Raises ValueError for any
+    other text."""
 
     __slots__ = ()
 
@@ -55,7 +57,7 @@ class Location(str):
 
     @staticmethod
     def fault(text: str) -> str | None:
-        """Returns what is wrong with a path as a location; None when nothing is."""
+        """Returns the reason why a text is not a valid location, as the rest of a sentence; None if it is valid."""
         if (made := _MADE.fullmatch(text)) and made["database"].lower() not in RESERVED:
             return None
         if not text:
@@ -79,48 +81,51 @@ class Location(str):
         return int(found["number"]) if found and found["number"] else None
 
     def base(self, table_id: str) -> str:
-        """Returns what the locations of all datasets of that table have in common."""
+        """Returns the part of the location that is the same for all datasets of the table."""
         return _END.sub("", self).removesuffix(f"-{table_id[:8]}")
 
     def carries(self, table_id: str) -> bool:
-        """Returns whether the table's id is part of the location, so that deployer made it for that table."""
+        """Returns whether the table's id is part of the location, which means that deployer made it for this table."""
         return _END.sub("", self).endswith(f"-{table_id[:8]}")
 
     @property
     def comparable(self) -> str:
-        """The location in a form that is equal wherever two names may be one file, such as those of other case."""
+        """The location in a form that is equal for names that may be the same file, such as names that differ only in
+        case."""
         return f"{unicodedata.normalize('NFC', self).casefold()}/"
 
 
-#: A location; empty where an update has none.
+#: A location, or an empty string for no location.
 LocationOrNone = Annotated[str, Form(lambda text: Location.fault(text) if text else None)]
 
 
 def is_made(path: str) -> bool:
-    """Returns whether the path has the form of a dataset that deployer made, and not of one that was imported in
-    place."""
+    """Returns whether the path has the form of a dataset that deployer made, unlike one that was imported in place."""
     made = _MADE.fullmatch(path)
     return made is not None and made["database"].lower() not in RESERVED
 
 
 def new_location(database: str, name: str, table_id: str) -> Location:
-    """Returns where a new table's dataset goes. It is never used twice, since the table's id is part of it."""
+    """Returns the location for a new table's dataset. It is unique, because the table's id is part of it."""
     return Location(f"{database}/{name}-{table_id[:8]}.lance")
 
 
 def rewrite_location(location: Location, table_id: str, number: int) -> Location:
-    """Returns where dataset `number` of a table goes whose current one is at `location`: beside it, with the table's
-    id."""
+    """Returns the location for dataset `number` of a table whose current dataset is at `location`.
+
+    It is in the same folder, and has the table's id.
+    """
     return Location(f"{location.base(table_id)}-{table_id[:8]}-g{number}.lance")
 
 
 def is_within(inner: str, outer: str) -> bool:
-    """Returns whether the location `inner` is `outer` or lies inside it."""
+    """Returns whether the location `inner` is equal to `outer` or lies inside it."""
     return f"{inner}/".startswith(f"{outer}/")
 
 
 def first_clash(locations: Iterable[str]) -> tuple[str, str] | None:
-    """Two of the locations that are equal or of which one lies inside the other; None when there are none."""
+    """Returns two of the locations (outer, inner) that are equal or of which one lies inside the other; None if all
+    are separate."""
     ordered = sorted(f"{each}/" for each in locations)
     for outer, inner in pairwise(ordered):
         if inner.startswith(outer):

@@ -1,6 +1,6 @@
-"""A state store that is missing while the datasets of its tables exist: it was lost, or its disk is not mounted.
+"""Detection of a missing state store whose tables' datasets still exist: it was lost, or its disk is not mounted.
 
-A dataset that deployer made is recognized by its name, `DATABASE/NAME-ID.lance`. Nothing is opened.
+A dataset that deployer made is recognized by its name, `DATABASE/NAME-ID.lance`. Datasets are not opened.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ _SHOWN = 3
 
 
 def datasets_of_tables(root: str | Path) -> list[str]:
-    """Returns the locations below a root on a disk at which deployer made datasets, sorted; nothing for a root in a
-    bucket."""
+    """Returns the sorted locations of the datasets that deployer made below a root on a disk.
+
+    The list is empty for a root in a bucket.
+    """
     if "://" in str(root):
         return []
     found: list[str] = []
@@ -29,12 +31,12 @@ def datasets_of_tables(root: str | Path) -> list[str]:
 
 
 def shown(datasets: list[str]) -> str:
-    """Returns the first few of them, for a message."""
+    """Returns the first few of the datasets, as text for a message."""
     return ", ".join(datasets[:_SHOWN]) + (", …" if len(datasets) > _SHOWN else "")
 
 
 def refuse_new_store(root: str) -> None:
-    """Raises Refused where a new state store at `root` would forget the datasets of tables that are there."""
+    """Raises Refused if `root` has datasets of tables that a new state store would not know."""
     if left := missing_beside(root):
         raise Refused(
             f"{left}; nothing was changed",
@@ -45,7 +47,7 @@ def refuse_new_store(root: str) -> None:
 
 
 def missing_beside(root: str | Path) -> str:
-    """Returns what is left of a lake whose state store is missing, as text; empty where there are no datasets."""
+    """Returns a text that names the datasets below a root whose state store is missing; empty if there are none."""
     datasets = datasets_of_tables(root)
     return f"the state store is missing, and {_count(datasets)} there: {shown(datasets)}" if datasets else ""
 

@@ -1,7 +1,7 @@
-"""Texts that the state holds and that become paths, keys, SQL or addresses: each has a form that is checked.
+"""Types of strings in the state that become paths, keys, SQL or addresses. Each type has a form that is checked.
 
-Names from a log, a snapshot or an export are untrusted. The codec refuses another text for a field whose
-type is one of these, when it is read and when it is committed.
+Names from a log, a snapshot or an export are untrusted. For a field of one of these types, the codec refuses a string
+of another form, both when it is read and when it is committed.
 """
 
 from __future__ import annotations
@@ -23,13 +23,17 @@ _SAVEPOINT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The form of a text, for a field's type. `fault` says what is wrong with a text, as the rest of a sentence."""
+    """The form of a string, for the type of a field.
+
+    `fault` returns the reason why a string does not have the form, as the rest of a sentence; None if it has the form.
+    """
 
     fault: Callable[[str], str | None]
 
 
 def fault_of_name(text: str) -> str | None:
-    """Returns what is wrong with a name of a database or a table, as the rest of a sentence; None when nothing is."""
+    """Returns the reason why a text is not a valid name of a database or a table, as the rest of a sentence; None if it
+    is valid."""
     if _NAME.fullmatch(text) and len(text) <= MAX_NAME:
         return None
     return f"is not a name: names are letters, digits and _, do not start with a digit, and have at most {MAX_NAME}"
@@ -47,24 +51,24 @@ def _fault_of_savepoint(text: str) -> str | None:
     return "is not a savepoint name: those are letters, digits, `.`, `_` and -, and start with a letter or digit"
 
 
-Name = Annotated[str, Form(fault_of_name)]  #: of a database or a table, by the rule that specs have
-TableId = Annotated[str, Form(_fault_of_table_id)]  #: names a log, and a folder of snapshots
-SavepointName = Annotated[str, Form(_fault_of_savepoint)]  #: its tag in Lance ends so, and that names a file
+Name = Annotated[str, Form(fault_of_name)]  #: the name of a database or a table, with the same rule as in specs
+TableId = Annotated[str, Form(_fault_of_table_id)]  #: the id of a table, which also names a log and a folder
+SavepointName = Annotated[str, Form(_fault_of_savepoint)]  #: the name of a savepoint; its tag in Lance names a file
 
 
 def is_log_name(text: str) -> bool:
-    """Returns whether a log may be called that."""
+    """Returns whether a text is a valid name of a log."""
     return _TABLE_ID.fullmatch(text) is not None
 
 
 def is_savepoint_name(text: str) -> bool:
-    """Returns whether a savepoint may be called that."""
+    """Returns whether a text is a valid name of a savepoint."""
     return _SAVEPOINT.fullmatch(text) is not None and ".." not in text and not text.endswith((".", ".lock"))
 
 
 def has_control_characters(text: str) -> bool:
-    """Returns whether a text holds characters that are not shown: control and format characters, and halves of
-    pairs."""
+    """Returns whether a text has invisible characters: control and format characters, line and paragraph separators,
+    and halves of surrogate pairs."""
     if text.isascii():
         return not text.isprintable()
     return any(unicodedata.category(each) in ("Cc", "Cf", "Cs", "Zl", "Zp") for each in text)

@@ -1,4 +1,4 @@
-"""The partition tree: built from split points, checked, split, and searched."""
+"""Operations on the partition tree: building it from split points, checking it and splitting a leaf."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from deployer.state.model.entities import Partition
 
 
 def partition_tree(split_points: Sequence[bytes], new_id: Callable[[], str]) -> tuple[Partition, ...]:
-    """Returns a balanced binary tree whose leaves are parted at the encoded key prefixes given, root first.
+    """Returns the nodes of a balanced binary tree, root first, whose leaves are separated at `split_points`.
 
-    Raises ValueError when the split points do not ascend strictly or one is empty (every key is at or above it).
+    The split points are encoded key prefixes. Raises ValueError when they do not ascend strictly, or when one is empty,
+    because every key is at or above an empty one.
     """
     if any(low >= high for low, high in pairwise((b"", *split_points))):
         raise ValueError("split points must ascend, and none may be empty")
@@ -44,7 +45,8 @@ def root_of(partitions: Mapping[str, Partition]) -> Partition:
 def split(
     partitions: Mapping[str, Partition], partition_id: str, split_point: bytes, left_id: str, right_id: str
 ) -> Mapping[str, Partition]:
-    """Returns the partitions that splitting a leaf changes and adds. Raises ValueError when it cannot be split so."""
+    """Returns the partitions that splitting a leaf changes and adds. Raises ValueError when this split is not
+    possible."""
     leaf = partitions.get(partition_id)
     if leaf is None:
         raise ValueError(f"partition {partition_id} does not exist")
@@ -63,7 +65,8 @@ def split(
 
 
 def check_tree(partitions: Mapping[str, Partition]) -> None:
-    """Raises ValueError unless the partitions are one whole tree: each node's children part its range exactly."""
+    """Raises ValueError unless the partitions are one complete tree, in which the ranges of each node's two children
+    make up the node's range exactly."""
     root = root_of(partitions)
     if root.lower != b"" or root.upper is not None:
         raise ValueError(f"partition {root.partition_id} is the root and must hold all keys")

@@ -1,4 +1,4 @@
-"""A persistent map: each change makes a new map that shares nearly everything with the one before."""
+"""A persistent map: each change makes a new map that shares nearly all of its data with the map before the change."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _GONE = object()  # marks a key that an older layer still holds as removed
 class LayeredMap(Mapping[K, V], Generic[K, V]):
     """An immutable map held as layers, each at most half as large as the one below it.
 
-    `changed` costs O(log n) amortised and a look-up O(log n), so that a commit to a table with 100,000 jobs
-    costs what it costs with ten. The lowest layer may be any mapping, such as one that reads Arrow lazily.
+    `changed` costs O(log n) amortised and a look-up O(log n), so that a commit to a table with 100,000 jobs costs
+    nearly the same as with ten. The lowest layer may be any mapping, such as one that reads Arrow lazily.
     """
 
     __slots__ = ("_layers", "_length")
@@ -26,7 +26,10 @@ class LayeredMap(Mapping[K, V], Generic[K, V]):
         self._length = len(lowest)
 
     def changed(self, put: Mapping[K, V], removed: Iterable[K] = ()) -> LayeredMap[K, V]:
-        """Returns the map with `put` added or replaced and `removed` (keys it holds) taken away."""
+        """Returns the map after the entries of `put` are added or replaced and the keys in `removed` are removed.
+
+        The map must have all keys in `removed`.
+        """
         top: dict[K, object] = dict.fromkeys(removed, _GONE)
         length = self._length - len(top)
         for key, value in put.items():
@@ -69,7 +72,7 @@ class LayeredMap(Mapping[K, V], Generic[K, V]):
     def __iter__(self) -> Iterator[K]:
         return iter(self._merged())
 
-    # Mapping's own views look every key up again, layer by layer.
+    # The views that Mapping defines would look up every key again, layer by layer.
     def items(self) -> ItemsView[K, V]:
         return self._merged().items()
 
@@ -84,5 +87,5 @@ class LayeredMap(Mapping[K, V], Generic[K, V]):
 
 
 def layered(mapping: Mapping[K, V]) -> LayeredMap[K, V]:
-    """Returns the mapping as one that changes cheaply; itself where it is one."""
+    """Returns the mapping as a LayeredMap, unchanged if it is one already."""
     return mapping if isinstance(mapping, LayeredMap) else LayeredMap(mapping)

@@ -28,7 +28,7 @@ RunStatus = Literal["QUEUED", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "SK
 FinalStatus = Literal["SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED"]
 Wish = Literal["pause", "cancel"]
 
-#: What a run may become, by what it is. A run that is paused stays RUNNING: its holder waits, and keeps its lease.
+#: The statuses that may follow each status of a run. A paused run stays RUNNING: its holder waits and keeps its lease.
 TRANSITIONS: Mapping[RunStatus, frozenset[RunStatus]] = {
     "QUEUED": frozenset({"RUNNING", "FAILED", "CANCELLED", "SKIPPED"}),
     "RUNNING": frozenset({"SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED"}),
@@ -38,7 +38,7 @@ TRANSITIONS: Mapping[RunStatus, frozenset[RunStatus]] = {
     "SKIPPED": frozenset(),
 }
 
-#: The services of which no run may be running when one of that service starts, beside the service itself.
+#: For each service, the other services that must not have a running run when a run of the service starts.
 EXCLUDES: Mapping[ServiceKind, tuple[ServiceKind, ...]] = {
     "COMPACT": ("CLUSTER", "RESTORE", "EXPIRE"),
     "CLUSTER": ("COMPACT", "RESTORE", "EXPIRE"),
@@ -53,26 +53,27 @@ EXCLUDES: Mapping[ServiceKind, tuple[ServiceKind, ...]] = {
     "REFRESH": ("RESTORE",),
 }
 
-#: The services whose runs write columns: of all of them together, no two open runs write the same column.
+#: The services whose runs write columns. No two open runs of any of them write the same column.
 WRITES_COLUMNS: tuple[ServiceKind, ...] = ("LOAD_COLUMNS", "BACKFILL")
 
-LEASE = "reader-"  #: what the names of savepoints begin with that are leases of readers
-SHARED_LEASE = f"{LEASE}shared-"  #: those that readers do not release, of which tables that go need not wait for any
-CHANGES_LEASE = f"{SHARED_LEASE}changes-"  #: those that all versions after theirs are kept for, too
-REFRESH_LEASE = f"{CHANGES_LEASE}refresh-"  #: those of refreshes of views: none outlives its process
+LEASE = "reader-"  #: prefix of the names of savepoints that are leases of readers
+#: Prefix of leases that readers do not release. A table may be removed without waiting for these leases.
+SHARED_LEASE = f"{LEASE}shared-"
+CHANGES_LEASE = f"{SHARED_LEASE}changes-"  #: prefix of leases that also keep all later versions
+REFRESH_LEASE = f"{CHANGES_LEASE}refresh-"  #: prefix of leases of refreshes of views, which end with their process
 
-RUNS_KEPT = 100  #: ended runs of each service that a table's state keeps
+RUNS_KEPT = 100  #: number of ended runs of each service that a table's state keeps
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A service of a table, of which there is at most one of each kind.
+    """A service of a table. A table has at most one service of each kind.
 
-    `trigger` says when an AUTOMATIC one runs: `schedule` (cron) with `timezone`, or after this many `commits`, `rows`,
-    `bytes`, `small_files`, or at a `deleted_share`. `unsafe_raw`: options were taken as they are. `declared`: by specs.
-    `since` is when its trigger began to count: when it was attached, its trigger was changed, or it was resumed. The
-    state records it for every way to create the service, and two services that differ by it alone are equal (0:
-    unknown).
+    `trigger` defines when an AUTOMATIC service runs: `schedule` (cron) with `timezone`, or after this many `commits`,
+    `rows`, `bytes` or `small_files`, or at a `deleted_share`. `unsafe_raw`: the options were not checked. `declared`:
+    specs declare the service. `since` is the time from which its trigger counts: when the service was attached, when
+    its trigger was changed or when it was resumed (0: unknown). The state sets `since` for every way to create the
+    service; services that differ only in `since` are equal.
     """
 
     kind: ServiceKind
@@ -88,8 +89,8 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures of a run: rows and bytes it read and wrote, and the table's figures before and after (its own
-    names)."""
+    """The figures of a run: the rows and bytes that it read and wrote, and figures of the table before and after the
+    run, whose names each service chooses."""
 
     rows_in: int = 0
     rows_out: int = 0
@@ -103,14 +104,16 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of a service. `cause` is why it was queued, such as `schedule` or `on demand`; `author` is by whom.
+    """One run of a service. `cause` is the reason why it was queued, such as `schedule` or `on demand`, and `author`
+    queued it.
 
-    `holder` works on it and has it until `lease_until`; the next process that finds its lease expired fails it. `wish`
-    is the request to the holder. `reason` says why it failed, was skipped or cancelled; `log` is where its log is.
+    `holder` works on the run and holds it until `lease_until`. A process that finds the lease expired records the run
+    as failed. `wish` is the request to the holder. `reason` is the reason why it failed, was skipped or cancelled.
+    `log` is the location of its log.
 
-    A run that writes columns has these as its `target`; no two open runs write the same one. `job` is the id
-    of the job that it works on, which a later run can resume. `claims` are the fragments that it is writing values for:
-    no other run rewrites them while it is running. An ended run has none.
+    `target` are the columns that a run writes; no two open runs write the same column. `job` is the id of the job that
+    the run works on, which a later run can resume. `claims` are the fragments for which it writes values: no other run
+    rewrites them while it is running. An ended run has no claims.
     """
 
     run_id: str
@@ -135,27 +138,28 @@ class Run:
 
     @property
     def is_open(self) -> bool:
-        """Returns whether it is queued or running."""
+        """Returns whether the run is queued or running."""
         return bool(TRANSITIONS[self.status])
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that it writes, or that a run of a service wrote."""
+        """The columns that the run writes or, according to its figures, wrote."""
         written = self.figures.after.get("columns")
         return self.target or (tuple(map(str, written)) if isinstance(written, list) else ())
 
     def competes_with(self, kind: ServiceKind, target: tuple[str, ...]) -> bool:
-        """Returns whether no run of that kind and target may be open beside this one, while it is open."""
+        """Returns whether this run is open and so prevents another open run of the service `kind` on `target`."""
         shares = not self.target or not target or bool(set(self.target) & set(target))
         return self.is_open and self.service == kind and shares
 
 
 @dataclass(frozen=True, slots=True)
 class Savepoint:
-    """A named state of a table at one time; the data that it needs is kept as long as the savepoint exists. Names are
-    unique in a table.
+    """A named state of a table. The data that it needs is kept as long as the savepoint exists. Names are unique in a
+    table.
 
-    `lance_version` is of dataset number `dataset`; `state_version` is the version of the table's log that recorded it.
+    `lance_version` is a version of dataset number `dataset`. `state_version` is the version of the table's log that
+    recorded it.
     """
 
     name: SavepointName

@@ -1,7 +1,7 @@
-"""The locations that the tables of an instance may have: no two share data, and the datasets of one lie together.
+"""Checks of the locations of tables: no two tables share data, and all datasets of a table are in one place.
 
-Each function returns what is wrong, and None when nothing is. The reducer asks them of each entry, a snapshot's
-reader of the whole state, and every process that opens a table or removes its data checks them again.
+Each function that checks returns the fault as text, and None if there is no fault. The reducer checks each entry, and
+a reader of a snapshot checks the whole state. Every process that opens a table or removes its data checks them again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from deployer.state.model.location import Location, first_clash, is_within, new_
 
 
 def fault_between(entries: Iterable[TableEntry]) -> str | None:
-    """Two tables at one location, or one inside of the other."""
+    """Returns the fault of two tables that have the same location, or of which one lies inside the other."""
     by_location: dict[str, TableEntry] = {}
     for entry in entries:
         if (other := by_location.setdefault(entry.location, entry)) is not entry:
@@ -29,15 +29,15 @@ def fault_between(entries: Iterable[TableEntry]) -> str | None:
 
 
 def is_shared(entry: TableEntry, entries: Iterable[TableEntry]) -> bool:
-    """Returns whether another of the entries has the location of this one, or lies inside of it or around."""
+    """Returns whether another of the entries has the location of this entry, lies inside it, or contains it."""
     own = f"{entry.location}/"
     others = [f"{each.location}/" for each in entries if each is not entry]
     return any(other.startswith(own) or own.startswith(other) for other in others)
 
 
 def fault_of_entry(entry: TableEntry) -> str | None:
-    """Returns a dataset whose number does not fit its place, or a table that is being created in the place of other
-    data."""
+    """Returns the fault of a table whose dataset's number does not fit the location, or that is being created at a
+    location that is not its own."""
     if fault := _fault_of_number(entry.dataset, entry.location):
         return f"table {entry.full_name}: {fault}"
     made = new_location(entry.database, entry.name, entry.table_id)
@@ -47,15 +47,16 @@ def fault_of_entry(entry: TableEntry) -> str | None:
 
 
 def fault_of_move(entry: TableEntry, location: Location) -> str | None:
-    """Returns a dataset that replaces the table's current one and is not one of its own."""
+    """Returns the fault of a `location` at which the table cannot have a dataset."""
     id, now = entry.table_id, entry.location
     if location.base(id) == now.base(id) and (location.carries(id) or not (now.carries(id) and now.number is None)):
-        return None  # without its id only where the table was imported
+        return None  # only the datasets of an imported table may have locations without the table's id
     return f"table {entry.full_name} at {entry.location} cannot have a dataset at {location}"
 
 
 def fault_of_datasets(table_id: str, datasets: Sequence[Dataset]) -> str | None:
-    """Datasets that one table cannot have had: their places differ by more than their number."""
+    """Returns the fault of datasets that one table cannot have had, such as locations that differ by more than the
+    number of the dataset."""
     numbers = [each.number for each in datasets]
     if numbers != sorted(set(numbers)) or (numbers and numbers[0] < 1):
         return f"the numbers of its datasets are {', '.join(map(str, numbers[:20]))}, and must ascend from 1"
@@ -73,7 +74,7 @@ def fault_of_datasets(table_id: str, datasets: Sequence[Dataset]) -> str | None:
 
 
 def fault_of_pair(entry: TableEntry, state: TableState) -> str | None:
-    """Returns what the table's own log says of its datasets against what the instance says of the table."""
+    """Returns the fault if the table's own log and the instance contradict each other about the table's datasets."""
     if not state.datasets:
         return None
     for each in state.datasets:
@@ -89,7 +90,8 @@ def fault_of_pair(entry: TableEntry, state: TableState) -> str | None:
 
 
 def _fault_of_number(number: int, location: Location) -> str | None:
-    """Returns a dataset that is not the first of its table, and that no rewrite made at that place."""
+    """Returns the fault of a dataset number that is invalid or that the location does not end with. The first dataset
+    may be at any location."""
     if number < 1:
         return f"{number} is not the number of a dataset: they are numbered from 1"
     if number > 1 and location.number != number:
@@ -98,8 +100,10 @@ def _fault_of_number(number: int, location: Location) -> str | None:
 
 
 def _overlap(location: Location, entry: TableEntry, state: TableState) -> bool:
-    """Returns whether another dataset of the table lies at the current one's place; only where both logs are of one
-    moment."""
+    """Returns whether `location` is that of the table's current dataset, lies inside it or contains it.
+
+    Returns False if the entry and the state are of different moments, because their current datasets differ.
+    """
     if entry.dataset != state.dataset:
         return False
     return is_within(location, entry.location) or is_within(entry.location, location)

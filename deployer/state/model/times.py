@@ -1,5 +1,7 @@
-"""Times in JSON that people and programs read: one format, `2026-01-31T03:00:00.000000+00:00`, of the same width for
-every moment. What is stored keeps milliseconds; fields that hold a time have `TIME` as their metadata.
+"""The format of times in JSON for people and programs: `2026-01-31T03:00:00.000000+00:00`.
+
+It has the same width for every moment. Stored times are in milliseconds. Fields that hold a time have `TIME` as their
+metadata.
 """
 
 from __future__ import annotations
@@ -15,24 +17,26 @@ if TYPE_CHECKING:
 TIME: Mapping[str, bool] = {"time": True}  #: metadata of a field whose value is a time in milliseconds since 1970
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-_LAST = 253_402_300_799_999  #: ms: the end of the year 9999, after which Python has no dates
+_LAST = 253_402_300_799_999  #: ms since 1970: the end of the year 9999, the last year of Python's dates
 
 
 def iso_utc(moment: int | dt.datetime) -> str:
-    """Returns a moment (milliseconds since 1970, or a datetime with a zone) as ISO 8601 in UTC; later than 9999 is its
-    end."""
+    """Returns a moment (milliseconds since 1970, or a datetime with a time zone) as ISO 8601 in UTC.
+
+    A number of milliseconds after the year 9999 gives the end of that year, and a negative one gives 1970.
+    """
     if isinstance(moment, int):
         moment = _EPOCH + dt.timedelta(milliseconds=max(0, min(moment, _LAST)))
     return moment.astimezone(dt.UTC).isoformat(timespec="microseconds")
 
 
 def iso_or_none(ms: int | None) -> str | None:
-    """Returns the time as `iso_utc` does; None for an unknown time, which the state has as None or 0."""
+    """Returns the time as `iso_utc` does; None for an unknown time, which the state stores as None or 0."""
     return iso_utc(ms) if ms else None
 
 
 def as_document(value: DataclassInstance) -> dict[str, Any]:
-    """Returns a dataclass as `dataclasses.asdict` gives it, with times as ISO 8601."""
+    """Returns a dataclass as a dict, as `dataclasses.asdict` does, but with times as ISO 8601."""
     return {
         each.name: iso_or_none(inner) if each.metadata.get("time") else _plain(inner)
         for each in fields(value)
@@ -55,7 +59,7 @@ def _plain(value: Any) -> Any:
 
 
 def with_times(value: DataclassInstance, encoded: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what `codec.encode` makes of the value, with times as ISO 8601."""
+    """Returns `encoded`, which `codec.encode` made from `value`, with times as ISO 8601."""
     found = dict(encoded)
     for each in fields(value):
         inner = getattr(value, each.name)

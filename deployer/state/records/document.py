@@ -1,8 +1,9 @@
-"""The record of a table: what only the state store has, as two documents in the folder of the table's dataset.
+"""The record of a table: two documents in the folder of the table's dataset with the data that otherwise only the state
+store has.
 
-`state rebuild` makes a lost state store again from them, from the dataset, and from the metadata of its commits.
-They are untrusted: names, ids and locations are checked by the codec as those of a log are. They hold no
-credentials.
+`state rebuild` makes a lost state store again from these documents, from the dataset, and from the metadata of its
+commits. The documents are untrusted: the codec checks names, ids and locations as it does for a log. They do not
+contain credentials.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from deployer.state.model.entities import (
 )
 from deployer.state.model.services import REFRESH_LEASE
 
-FOLDER = "_deployer"  #: of the dataset's folder; Lance leaves it alone
+FOLDER = "_deployer"  #: a folder in the dataset's folder, which Lance does not touch
 TABLE, JOBS = "table.json", "jobs.json"
 FORMAT = 1  #: raised when an older reader would read a record wrongly
-LARGEST = 256 * 2**20  #: bytes of a record that is read
+LARGEST = 256 * 2**20  #: bytes; a larger document is not read
 
 _KIND = "deployer-table"
 _KIND_OF_JOBS = "deployer-jobs"
@@ -44,10 +45,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class TableRecord:
-    """A table at one version of its log. `at` (ms) is when the record was written, and orders records of one table.
+    """The record of a table at one version of its log. `at` (ms since 1970) is the time at which the record was
+    written; it orders the records of one table.
 
-    `lance_version` is the version of the dataset in which the columns of the keys have the names that `properties` has.
-    `instance` is the name of the instance; empty where the state did not say it.
+    `lance_version` is a version of the dataset in which the columns of the keys have the names in `properties`.
+    `instance` is the name of the instance; it is empty if the state does not have the name.
     """
 
     instance: str
@@ -62,15 +64,15 @@ class TableRecord:
     savepoints: tuple[Savepoint, ...]
 
     def says_what(self, other: TableRecord) -> bool:
-        """Returns whether the other says the same of the table, whenever each was written."""
+        """Returns whether both records have the same content. Their times and versions may differ."""
         unlike = replace(other, at=self.at, state_version=self.state_version, lance_version=self.lance_version)
         return unlike == self or encode(unlike) == encode(self)
 
 
 @dataclass(frozen=True, slots=True)
 class JobsRecord:
-    """The jobs that were done, and the files, when the dataset was at `lance_version`: older commit metadata may be
-    gone."""
+    """The finished jobs and the files of a table when its dataset was at `lance_version`. It is needed because older
+    commit metadata may have been removed."""
 
     lance_version: int
     jobs: tuple[Job, ...]
@@ -78,8 +80,11 @@ class JobsRecord:
 
 
 def record_of(instance: InstanceState, entry: TableEntry, state: TableState, at: int) -> TableRecord:
-    """Returns the record of a table whose entry and state belong together, without leases of refreshes: a refresh
-    commits to the state that it took its lease in, and never to one that was rebuilt."""
+    """Returns the record of a table whose entry and state belong together. `at` is the current time in ms.
+
+    The record does not have the leases of refreshes: a refresh commits only to the state in which it took its lease,
+    and never to a rebuilt one.
+    """
     spec = instance.properties.get("spec")
     name = spec.get("name") if isinstance(spec, Mapping) else ""
     savepoints = [each for each in state.savepoints.values() if is_recorded(each.name)]
@@ -98,7 +103,7 @@ def record_of(instance: InstanceState, entry: TableEntry, state: TableState, at:
 
 
 def is_recorded(savepoint: str) -> bool:
-    """Returns whether the record has a savepoint of that name."""
+    """Returns whether records include a savepoint with this name."""
     return not savepoint.startswith(REFRESH_LEASE)
 
 
@@ -108,14 +113,15 @@ def jobs_of(state: TableState) -> JobsRecord:
 
 
 def to_bytes(record: TableRecord | JobsRecord) -> bytes:
-    """Returns the document, in JSON."""
+    """Returns the document of a record, as JSON."""
     kind = _KIND if isinstance(record, TableRecord) else _KIND_OF_JOBS
     document = {"kind": kind, "format": FORMAT, **encode(record)}
     return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False).encode()
 
 
 def table_from_bytes(data: bytes, where: str) -> TableRecord:
-    """Returns the inverse of `to_bytes`. Raises Corrupt for another document, Refused for a newer format."""
+    """Returns the record in a document (the inverse of `to_bytes`). Raises Corrupt for an invalid document, and Refused
+    for a newer format."""
     record = _decoded(TableRecord, _KIND, data, where)
     if not 0 <= record.at <= LATEST:
         raise Corrupt(f"the record of the table cannot be read: {record.at} is not a time", where=where, remedy=_REMEDY)
@@ -123,7 +129,7 @@ def table_from_bytes(data: bytes, where: str) -> TableRecord:
 
 
 def jobs_from_bytes(data: bytes, where: str) -> JobsRecord:
-    """Returns the inverse of `to_bytes`. Raises as `table_from_bytes` does."""
+    """Returns the record of jobs in a document (the inverse of `to_bytes`). Raises as `table_from_bytes` does."""
     return _decoded(JobsRecord, _KIND_OF_JOBS, data, where)
 
 

@@ -1,7 +1,7 @@
-"""Reads and writes records of tables in the folders of their datasets, below an instance's root.
+"""Reading and writing of the records of tables in the folders of their datasets, below an instance's root.
 
-On a disk every folder on the way is opened in the one before, so that no link leads out of the root. A record is
-written beside, flushed and renamed into place: it is there whole or not at all.
+On a disk, each folder of the path is opened relative to the one before, so that a link cannot lead out of the root. A
+record is written to a temporary file in the same folder, flushed, and renamed. So it is complete or does not exist.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from deployer.state.records.document import FOLDER, LARGEST
 if TYPE_CHECKING:
     from deployer.platform.storage.s3_objects import S3Objects
 
-_VERSIONS = "_versions"  #: Lance's folder of manifests: what has none is not a dataset
+_VERSIONS = "_versions"  #: Lance's folder of manifests, which every dataset has
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class RecordFiles(Protocol):
-    """The records of all datasets below one root."""
+    """Access to the records of all datasets below one root."""
 
     def read(self, location: Location, name: str) -> bytes | None:
-        """Returns one document of the dataset at `location`; None when there is none. Raises Corrupt and Refused."""
+        """Returns one document of the dataset at `location`; None if it does not exist. Raises Corrupt and Refused."""
         ...
 
     def write(self, location: Location, name: str, data: bytes) -> bool:
-        """Writes the document durably. Returns False, and writes nothing, if there is no dataset."""
+        """Writes the document durably. Returns False, and writes nothing, if `location` does not have a dataset."""
         ...
 
 
 class LocalRecords:
-    """Records below a folder."""
+    """Access to records below a folder."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -103,7 +103,7 @@ class LocalRecords:
 
 
 class S3Records:
-    """Records below `s3://bucket/prefix`."""
+    """Access to records below `s3://bucket/prefix`."""
 
     def __init__(self, root: str) -> None:
         self._root = root.rstrip("/")
@@ -131,7 +131,7 @@ class S3Records:
 
 
 def records_at(root: str) -> RecordFiles:
-    """Returns the records below a root, a folder or s3://bucket/prefix."""
+    """Returns access to the records below a root, which is a folder or s3://bucket/prefix."""
     return S3Records(root) if root.startswith("s3://") else LocalRecords(Path(root))
 
 

@@ -1,8 +1,8 @@
 """Keeps the record in a table's dataset equal to the state store, so that a lost store can be rebuilt.
 
-The record does not contain what the metadata of commits to Lance has, so loads do not write it. Everything else that is
-committed to the state is recorded before the commit returns to its writer. A process that dies in between leaves an old
-record. The next process that commits to the table detects this at its first commit, before it adds rows.
+The record does not repeat the metadata of commits to Lance, so loads do not write it. Everything else that is committed
+to the state is recorded before the commit returns to its writer. A process that dies in between leaves an old record.
+The next process that commits to the table detects the old record at its first commit, before it adds rows.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ if TYPE_CHECKING:
     from deployer.state.commits import Part
 
 _LOG = logging.getLogger(__name__)
-_ATTEMPTS = 5  #: how often a record is written again because the state moved meanwhile
+_ATTEMPTS = 5  #: attempts to write a record while the state changes
 
-#: Updates of a table's log that no commit metadata in Lance has.
+#: The updates of a table's log that are not in the commit metadata in Lance.
 _RECORDED = (
     CreateTable
     | SetTableProperties
@@ -76,12 +76,12 @@ _RECORDED = (
     | SavepointsExpired
 )
 _OF_INSTANCE = SetTableStatus | RenameTable | SetTableDataset
-#: Updates after which commit metadata no longer shows which jobs are done.
+#: The updates after which the commit metadata no longer shows which jobs are done.
 _JOBS_DIFFER = TableRewritten | TableRestored | TableRebuilt
 
 
 class States(Protocol):
-    """The source of the keeper: the newest states."""
+    """The source of the newest states for the keeper."""
 
     def instance(self) -> InstanceState: ...
 
@@ -89,14 +89,15 @@ class States(Protocol):
 
 
 class RecordKeeper:
-    """Writes the records of one instance's tables, as one process commits to it."""
+    """The writer of the records of one instance's tables, for the commits of one process."""
 
     def __init__(self, files: RecordFiles, clock: Clock) -> None:
         self._files, self._clock = files, clock
         self._checked: set[str] = set()
 
     def after_commit(self, parts: Sequence[Part], states: States) -> None:
-        """Records what the commit changed. A failure is only logged: the commit is done and was promised."""
+        """Writes the records of the tables that a commit changed. A failure is only logged, because the commit has
+        succeeded already."""
         changed: dict[str, bool] = {}
         seen: set[str] = set()
         for part in parts:
@@ -104,7 +105,8 @@ class RecordKeeper:
                 changed[table_id] = changed.get(table_id, False) or jobs
             if part.log != INSTANCE_LOG:
                 seen.add(part.log)
-        for table_id in changed.keys() | (seen - self._checked):  # a difference in one step: other threads add to it
+        # The difference is computed in one step, because other threads add to `_checked`.
+        for table_id in changed.keys() | (seen - self._checked):
             with _logged(table_id):
                 if table_id in changed:
                     self._keep(table_id, states, jobs=changed[table_id])
@@ -113,12 +115,12 @@ class RecordKeeper:
                 self._checked.add(table_id)
 
     def keep(self, table_id: str, states: States) -> None:
-        """Records the table with its jobs and files. A failure is only logged."""
+        """Writes the record of the table and that of its jobs and files. A failure is only logged."""
         with _logged(table_id):
             self._keep(table_id, states, jobs=True)
 
     def _check(self, table_id: str, states: States) -> None:
-        """Records the table unless its record says what the state does."""
+        """Writes the record of an active table unless it already has the content of the state."""
         found = _newest(table_id, states)
         if found is None or found[1].status != "active":
             return
@@ -142,7 +144,7 @@ class RecordKeeper:
             if written is not None and written.says_what(record):
                 return
             locations = [entry.location]
-            if entry.status == "deleting":  # none of them is to come back
+            if entry.status == "deleting":  # a rebuild must not restore the table from any of its datasets
                 locations += [each.location for each in state.datasets if each.status in ("retired", "writing")]
             reached("state.record.before-write")
             for location in dict.fromkeys(locations):
@@ -168,7 +170,7 @@ def _logged(table_id: str) -> Iterator[None]:
 
 
 def _recorded(log: str, updates: Iterable[Update]) -> Iterable[tuple[str, bool]]:
-    """Yields the tables of which updates change what is recorded, and whether they change which jobs are done."""
+    """Yields the ids of tables whose record the updates change, and whether they change which jobs are done."""
     for update in updates:
         if isinstance(update, _OF_INSTANCE):
             yield update.table_id, False
@@ -177,13 +179,16 @@ def _recorded(log: str, updates: Iterable[Update]) -> Iterable[tuple[str, bool]]
         elif isinstance(update, _RECORDED):
             adopted = (
                 isinstance(update, CreateTable) and update.lance_version > 1
-            )  # earlier commit metadata is not ours
+            )  # other programs wrote the earlier commit metadata
             yield log, adopted or isinstance(update, _JOBS_DIFFER)
 
 
 def _newest(table_id: str, states: States) -> tuple[InstanceState, TableEntry, TableState] | None:
-    """Returns the newest instance, and the table's entry in it and state that belong together; None while it is
-    created, and when it is gone."""
+    """Returns the newest state of the instance, and the table's entry and state, which belong together.
+
+    Returns None while the table is being created, after it was removed, and when the two do not fit after several
+    attempts.
+    """
     for _ in range(_ATTEMPTS):
         instance = states.instance()
         entry = instance.tables.get(table_id)

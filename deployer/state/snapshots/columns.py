@@ -1,4 +1,4 @@
-"""States as Arrow tables and back: the parts of a snapshot (described in docs/state-format.md)."""
+"""Conversion of states to Arrow tables and back. The tables are the parts of a snapshot (see docs/state-format.md)."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ INTENTS = _schema(
     restore=pa.string(),  # JSON
 )
 
-# Of these three, what is a map is JSON.
+# In the next three schemas, maps are stored as JSON.
 SERVICES = _schema(
     kind=pa.string(),
     trigger_mode=pa.string(),
@@ -126,17 +126,17 @@ SAVEPOINTS = _schema(
 
 _SINCE_FORMAT_2 = frozenset({"services", "runs", "savepoints"})
 
-_WRITES = ("target", "job", "claims")  #: fields of runs that write; a run may have any of them alone
+_WRITES = ("target", "job", "claims")  #: fields of runs that write columns; a run may have only some of them
 
 _MAPS = frozenset({"trigger", "options", "progress", "figures"})
 
 
 def format_of(parts: Parts) -> int:
-    """Returns the format of a snapshot with these parts: the lowest whose readers lose nothing of it.
+    """Returns the format of a snapshot with these parts: the lowest format whose readers read all of the parts.
 
-    Format 2 has services, runs and savepoints too, format 3 what CLUSTER notes of files, format 4 the files of loads,
-    format 5 what restores under way restore, and the cluster of a table's services, format 6 what runs write, how many
-    rows changes of rows touched, and which definitions computed columns of files.
+    Format 2 adds services, runs and savepoints. Format 3 adds the columns of files that CLUSTER wrote. Format 4 adds
+    the files of loads. Format 5 adds the targets of unfinished restores and the cluster of a table's services. Format 6
+    adds the columns that runs write, the numbers of rows that changes touched, and the definitions of computed columns.
     """
     if "runs" in parts and "target" in parts["runs"].column_names:
         return 6
@@ -156,7 +156,7 @@ def format_of(parts: Parts) -> int:
 
 
 def to_parts(state: State) -> Parts:
-    """Returns the state's tables by name; one without rows is left out."""
+    """Returns the state as Arrow tables by name. A table without rows is left out."""
     if isinstance(state, InstanceState):
         parts = {
             "instance": pa.table({"properties": [_text(state.properties)]}, schema=INSTANCE),
@@ -184,7 +184,7 @@ def to_parts(state: State) -> Parts:
 
 
 def from_parts(parts: Parts, version: int, at: int) -> State:
-    """Returns the state that the parts hold, checked as entries of a log are.
+    """Returns the state that the parts hold, with the same checks as for entries of a log.
 
     Raises KeyError, TypeError, ValueError, RecursionError or an Arrow error for parts of another shape or content.
     """
@@ -202,7 +202,7 @@ def from_parts(parts: Parts, version: int, at: int) -> State:
         for r in _rows(parts, "partitions", PARTITIONS)
     }
     intents = {row["job_id"]: _intent(row) for row in _rows(parts, "intents", INTENTS)}
-    # snapshots before the first rewrite there was have no such column
+    # snapshots of releases without rewrites do not have this column
     datasets = tuple(decode(Dataset, each) for each in json.loads(row.get("datasets") or "[]"))
     _require(fault_of_datasets(row["table_id"], datasets))
     return TableState(
@@ -229,8 +229,10 @@ def _require(*faults: str | None) -> None:
 
 
 def _typed(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Returns a part with the types of its columns; columns of newer releases may be missing. Raises an Arrow error,
-    ValueError."""
+    """Returns a part with the column types of `schema`; columns that newer releases added may be missing.
+
+    Raises ValueError for unknown columns, and an Arrow error for values of another type.
+    """
     if unknown := set(table.column_names) - set(schema.names):
         raise ValueError(f"it has columns that are unknown: {', '.join(sorted(unknown)[:5])}")
     known = pa.schema([field for field in schema if field.name in table.column_names])
@@ -239,7 +241,7 @@ def _typed(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 class _ArrowJobs(Mapping[str, Job]):
-    """Jobs read from a snapshot: few readers ask for one, so objects are made only then."""
+    """Jobs of a snapshot, by id. Few readers need a job, so the `Job` objects are made at the first access."""
 
     def __init__(self, table: pa.Table) -> None:
         self._table = table
@@ -247,7 +249,7 @@ class _ArrowJobs(Mapping[str, Job]):
     @cached_property
     def _jobs(self) -> dict[str, Job]:
         names = [name for name in self._table.column_names if name != "counts"]
-        columns = [self._table[name].to_pylist() for name in names]  # the last may be missing
+        columns = [self._table[name].to_pylist() for name in names]  # the last field, `sources`, may be missing
         jobs = {row[0]: Job(*row) for row in zip(*columns, strict=True)}
         if "counts" in self._table.column_names:
             for job_id, text in zip(columns[0], self._table["counts"].to_pylist(), strict=True):
@@ -282,7 +284,7 @@ def _table(rows: Iterable[object], schema: pa.Schema) -> pa.Table:
 
 
 def _jobs(jobs: Iterable[Job]) -> pa.Table:
-    """Without the columns of files and of counts when no job has any, so that older readers read it."""
+    """Returns the jobs as a table. `sources` and `counts` are left out if no job has any, for older readers."""
     listed = list(jobs)
     plain = JOBS.remove(JOBS.get_field_index("counts"))
     table = _table(
@@ -295,7 +297,7 @@ def _jobs(jobs: Iterable[Job]) -> pa.Table:
 
 
 def _intents(intents: Iterable[Intent]) -> pa.Table:
-    """Without the column of restores when there is none, so that older readers read it."""
+    """Returns the intents as a table. `restore` is left out if no intent has one, for older readers."""
     rows = [{**encode(each), "restore": _text(encode(each.restore)) if each.restore else None} for each in intents]
     known = any(row["restore"] for row in rows)
     schema = INTENTS if known else INTENTS.remove(INTENTS.get_field_index("restore"))
@@ -308,7 +310,7 @@ def _intent(row: Mapping[str, Any]) -> Intent:
 
 
 def _runs(runs: Iterable[Run]) -> pa.Table:
-    """Without columns, jobs and claims when no run has any of them, so that older readers read it."""
+    """Returns the runs as a table. The columns `_WRITES` are left out if no run has any, for older readers."""
     table = _encoded(runs, RUNS)
     known = any(table[name].null_count < table.num_rows for name in _WRITES)
     return table if known else table.drop_columns(list(_WRITES))

@@ -1,7 +1,7 @@
-"""Snapshots: a state as Parquet files with a checksum for each, in a folder of its own, and a pointer to it.
+"""Reading and writing of snapshots. A snapshot is a folder of Parquet files that hold one state, and a pointer to it.
 
-The pointer in the backend holds the manifest, so that a reader needs no other file to find the parts; the same
-manifest lies beside them for people and for repairs.
+The pointer is in the backend. It contains the manifest, which lists the files with their checksums, so that a reader
+finds them without reading another file. The folder has a copy of the manifest for people and for repairs.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from deployer.state.model.names import is_log_name
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SNAPSHOT_FORMAT = 6  #: the newest that is read; a snapshot is of the lowest that reads it rightly
+SNAPSHOT_FORMAT = 6  #: the newest format that can be read; a snapshot is written in the lowest format that fits it
 
 _LOG = logging.getLogger(__name__)
 
-THREADS_ABOVE = 50_000  #: rows of a part from which it is read by several threads
+THREADS_ABOVE = 50_000  #: rows; a part with more rows is read by several threads
 
 
 class SnapshotReader:
-    """Reads snapshots, and changes nothing."""
+    """Read-only access to snapshots."""
 
     def __init__(self, logs: LogReader, objects: ObjectReader) -> None:
         self._logs, self._objects = logs, objects
 
     def load(self, pointer: SnapshotRecord) -> CachedState:
-        """Returns the state of a snapshot; when it is damaged, the same state from the one before and the log.
+        """Returns the state of a snapshot. If it is damaged, the same state is made from an older snapshot and the log.
 
-        Raises Corrupt, naming the damaged part, when the log no longer reaches back to an undamaged snapshot, and
-        `Missing` when the snapshot was removed meanwhile.
+        Raises Corrupt, which names the damaged part, when the log no longer reaches back to an undamaged snapshot, and
+        Missing when the snapshot was removed meanwhile.
         """
         try:
             return self.read(pointer)
@@ -68,7 +68,10 @@ class SnapshotReader:
         return known
 
     def read(self, pointer: SnapshotRecord) -> CachedState:
-        """Returns the state of a snapshot. Raises Corrupt, Missing, and Refused for one of a newer format."""
+        """Returns the state of a snapshot.
+
+        Raises Corrupt for a damaged snapshot, Missing for a file that does not exist, and Refused for a newer format.
+        """
         import pyarrow as pa
 
         from deployer.state.snapshots.columns import from_parts
@@ -94,32 +97,36 @@ class SnapshotReader:
         if digest(data).hex() != manifest["parts"][name]["digest"]:
             raise _damaged(pointer, f"the checksum of {path} does not match")
         file = pq.ParquetFile(pa.BufferReader(data))  # read_table() would import pandas
-        # Arrow's threads are rarely still being started when a short command ends, which aborts it then.
+        # If a short command ends while Arrow still starts its threads, the process aborts, which is rare.
         return file.read(use_threads=file.metadata.num_rows > THREADS_ABOVE)
 
 
 class SnapshotWriter:
-    """Takes snapshots, makes damaged ones again and removes their files."""
+    """The operations that take snapshots, rebuild damaged ones and remove their files."""
 
     def __init__(self, backend: Backend, objects: ObjectStore, clock: Clock, inline: int = 0) -> None:
-        """Pointers hold the smallest parts too, up to `inline` bytes, so that they are read with the log."""
+        """Makes a writer whose pointers also contain the smallest parts, up to `inline` bytes in total.
+
+        Readers get these parts in the request that reads the log.
+        """
         self._backend, self._objects, self._clock, self._inline = backend, objects, clock, inline
 
     def take(self, state: State) -> CachedState | None:
-        """Writes a snapshot; None when that version has one already, or the log was removed."""
+        """Writes a snapshot and returns its state. Returns None when this version has a snapshot already, or the log
+        was removed."""
         pointer, location, size = self._write(state)
         reached("snapshot:before-pointer")
         if not self._backend.add_snapshot(pointer):
-            # Definitely not added, so no reader can know this folder.
+            # The pointer was certainly not added, so no reader can know this folder.
             self.delete_folder(location)
             return None
         reached("snapshot:after-pointer")
         return CachedState(state, state.version, size)
 
     def remake(self, state: State) -> bool:
-        """Writes the snapshot of this version again, in a folder of its own, and removes what was there.
+        """Writes the snapshot of this version again, into a new folder, and removes the old folder.
 
-        False when the version has none any more.
+        Returns False when the version no longer has a snapshot.
         """
         pointer, location, _ = self._write(state)
         reached("snapshot:before-replacing")
@@ -134,7 +141,8 @@ class SnapshotWriter:
         return True
 
     def _write(self, state: State) -> tuple[SnapshotRecord, str, int]:
-        """Writes the files; gives the pointer that is to name them, their folder and how many bytes they are."""
+        """Writes the files of a snapshot. Returns the pointer that will name them, their folder and their size in
+        bytes."""
         import pyarrow.parquet as pq
 
         from deployer.state.snapshots.columns import format_of, to_parts
@@ -184,14 +192,14 @@ def _location(state: State, unique: str) -> str:
 
 
 def version_of(path: str) -> int:
-    """Returns the version of the snapshot that a file belongs to; -1 for a file that no state store wrote there."""
+    """Returns the version of the snapshot that a file belongs to; -1 for a file that a state store did not write."""
     folder = path.split("/")[1] if "/" in path else ""
     number = folder.partition("-")[0]
     return int(number) if number.isascii() and number.isdecimal() else -1
 
 
 def manifest_of(pointer: SnapshotRecord) -> Mapping[str, Any]:
-    """Returns what a pointer says of its snapshot. Raises Corrupt, Refused."""
+    """Returns the manifest that a pointer contains. Raises Corrupt for a damaged one, Refused for a newer format."""
     where = f"snapshot {pointer.version} of log {pointer.log}"
     payload = unseal(pointer.body, where)
     try:
@@ -207,9 +215,10 @@ def manifest_of(pointer: SnapshotRecord) -> Mapping[str, Any]:
 
 
 def fault_of_manifest(manifest: Mapping[str, Any]) -> str | None:
-    """Returns names in a snapshot's manifest that the state store does not give: they become paths.
+    """Returns the first fault of the names in a snapshot's manifest; None when the manifest has no fault.
 
-    Raises KeyError, TypeError or AttributeError for a manifest of another shape.
+    Names become paths, so only names that the state store itself would give are valid. Raises KeyError, TypeError or
+    AttributeError for a manifest of another shape.
     """
     log, folder = str(manifest["log"]), str(manifest["location"])
     if not is_log_name(log) or not re.fullmatch(rf"{re.escape(log)}/\d{{20}}-[0-9a-f]{{1,32}}", folder):

@@ -1,4 +1,4 @@
-"""States of the past, as far back as the log and its snapshots are kept."""
+"""Earlier states of a log, as far back as its entries and snapshots are kept."""
 
 from __future__ import annotations
 
@@ -22,11 +22,14 @@ class Time:
     ms: int
 
 
-At = int | Time | datetime  #: a version of the log, or a moment: the state that was the newest then
+At = int | Time | datetime  #: a version of the log, or a moment, which means the newest state at that moment
 
 
 def state_at(log: str, at: At, logs: LogReader, snapshots: SnapshotReader) -> State:
-    """Returns the state of a log at a version or a moment. Raises NotFound when that is not kept, or not yet there."""
+    """Returns the state of a log at a version or a moment.
+
+    Raises NotFound when that state is no longer kept or does not exist yet, and InvalidInput for an invalid `at`.
+    """
     moment = _moment(at)
     pointers = logs.snapshots(log)
     before = [pointer for pointer in pointers if _is_before(pointer, at, moment)]
@@ -35,7 +38,7 @@ def state_at(log: str, at: At, logs: LogReader, snapshots: SnapshotReader) -> St
         state = snapshots.load(before[-1]).state if before else empty_state(log)
     except Missing:
         raise _not_kept(log, at) from None
-    # Between two snapshots lie few entries; the moment of each is inside it.
+    # Only a few entries lie between two snapshots; an entry contains its time.
     upto = at if isinstance(at, int) else after[0].version if after else None
     records = logs.records(log, state.version, None if upto is None else upto - state.version)
     if records and records[0].version != state.version + 1:

@@ -1,4 +1,4 @@
-"""The times of snapshots, and the removal of the log entries that snapshots replace."""
+"""The schedule of snapshots, and the removal of the log entries that snapshots replace."""
 
 from __future__ import annotations
 
@@ -21,21 +21,23 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPolicy:
-    """The time when a snapshot is due, and the time for which snapshots are kept. Times in ms.
+    """The rule for when a snapshot is due and how long it is kept. Times are in ms.
 
-    Due after `entries` entries, or 1% of the state's size if that is more (at most 10,000), so that what snapshots
-    cost a commit does not grow with the table; or when the log has outgrown the last snapshot and `log_bytes`.
+    A snapshot is due after `entries` entries. For a large state it is due after 1% of the number of its tables, or of
+    its files and jobs, at most 10,000, so that the cost of snapshots per commit does not grow with the table. It is
+    also due when the entries since the last snapshot have as many bytes as that snapshot, and at least `log_bytes`.
     """
 
     entries: int = 500
     log_bytes: int = 1 << 20
-    keep: int = 2  #: newest snapshots that are kept however old they are
+    keep: int = 2  #: number of newest snapshots that are kept at any age
     keep_for: int = 7 * 24 * 3600 * 1000
 
     def is_due(self, known: CachedState) -> bool:
         interval = max(self.entries, min(10_000, _size(known.state) // 100))
         over = known.log_length - interval
-        # One writer takes it, the others proceed; should it die, the next tenth of the interval is another's turn.
+        # One writer takes the snapshot, and the others proceed. If it dies, the writer of the entry that is a tenth of
+        # the interval later takes the snapshot.
         if over >= 0 and over % max(1, interval // 10) == 0:
             return True
         return known.log_bytes >= max(self.log_bytes, known.snapshot_bytes)
@@ -59,7 +61,7 @@ class Retention:
         self._cache, self._policy, self._clock = cache, policy, clock
 
     def after_commit(self, known: CachedState) -> None:
-        """Takes a snapshot when one is due. A failure is only logged: the commit is done and was promised."""
+        """Takes a snapshot when one is due. A failure is only logged, because the commit has succeeded already."""
         if not self._policy.is_due(known):
             return
         log = log_of(known.state)
@@ -72,18 +74,19 @@ class Retention:
             _LOG.warning("log %s at version %s has no snapshot yet: %s", log, known.state.version, error)
 
     def remove_old(self, log: str) -> None:
-        """Raises the log's floor to the oldest snapshot that the policy keeps; removes what is below, then its files.
+        """Raises the log's floor to the oldest snapshot that the policy keeps, and removes everything below the floor.
 
-        Kept are the newest `keep` snapshots, all younger than `keep_for`, and the one before those, from which states
-        of that time are folded; and what the oldest savepoint needs, with all that follows, as a log has no gaps. Files
-        go after the pointers: a reader that misses them reads the newest pointer.
+        The policy keeps the newest `keep` snapshots, all snapshots younger than `keep_for`, and the one before those,
+        from which states of that time are folded. It also keeps the snapshot that the oldest savepoint needs and
+        everything after it, because a log has no gaps. Files are removed after the pointers: a reader that finds a file
+        missing reads the newest pointer.
         """
         pointers = self._backend.snapshots(log)
         since = self._clock.now() - self._policy.keep_for
         recent = [i for i, pointer in enumerate(pointers) if pointer.at >= since]
         first = min(len(pointers) - self._policy.keep, recent[0] - 1 if recent else len(pointers))
         if first > 0:
-            # Read after the pointers: a savepoint that is not in this state is of a version above all of them.
+            # The state is read after the pointers: a savepoint that it lacks is of a version above all pointers.
             first = min(first, self._needed_by_savepoints(log, [pointer.version for pointer in pointers]))
         if first > 0:
             floor = pointers[first].version
@@ -93,7 +96,10 @@ class Retention:
             self._delete_below(log, floor)
 
     def _needed_by_savepoints(self, log: str, versions: Sequence[int]) -> int:
-        """Returns the index of the newest of the snapshots from which the states of all savepoints can be made."""
+        """Returns the index in `versions` of the newest snapshot from which the states of all savepoints can be made.
+
+        Returns the number of versions for a log without savepoints.
+        """
         state = self._cache.refresh([log])[log].state
         if not isinstance(state, TableState) or not state.savepoints:
             return len(versions)
@@ -101,9 +107,10 @@ class Retention:
         return max(0, bisect_right(versions, oldest) - 1)
 
     def forget_history(self, log: str) -> None:
-        """Takes a snapshot, and raises the floor to it or to the newest one from which states of savepoints are made.
+        """Takes a snapshot and removes all earlier states, except those that savepoints need.
 
-        What is removed is not left in the files of the state store either.
+        The floor is raised to the new snapshot, or to the newest one from which the states of all savepoints can be
+        made. The removed data is also wiped from the files of the state store, unless other processes use them.
         """
         known = self._cache.refresh([log])[log]
         if (taken := self._snapshots.take(known.state)) is not None:
@@ -115,27 +122,27 @@ class Retention:
             self._backend.truncate(log, floor)
             try:
                 self._backend.wipe()
-            except DeployerError as error:  # others use it at the moment; nothing reads what is left
+            except DeployerError as error:  # other processes use the store; the bytes that remain are never read
                 _LOG.warning("bytes of removed states stay in the state store until it is written again: %s", error)
             reached("retention:before-delete")
             self._delete_below(log, floor)
 
     def remove_all(self, log: str) -> None:
-        """Removes a log forever: nothing can be committed to it again."""
+        """Removes a log permanently: nothing can be committed to it again."""
         self._backend.truncate(log, REMOVED)
         self._cache.forget(log)
         self._objects.delete(self._objects.list(log))
 
     def _delete_below(self, log: str, floor: int) -> None:
-        """Deletes the files of snapshots at or below the floor that nothing points to.
+        """Deletes the files of snapshots at or below the floor that have no pointer.
 
-        No pointer can be added at or below the floor, so none of these can be of a snapshot that is being taken.
+        A pointer cannot be added at or below the floor, so these files do not belong to a snapshot that is being taken.
         """
         pointed, unreadable = set(), set()
         for pointer in self._backend.snapshots(log):
             try:
                 pointed.add(str(manifest_of(pointer)["location"]))
-            except DeployerError:  # damaged: its files may be needed to repair it
+            except DeployerError:  # the pointer is damaged, and the files may be needed to repair it
                 unreadable.add(pointer.version)
         found = [path for path in self._objects.list(log) if 0 <= version_of(path) <= floor]
         self._objects.delete(

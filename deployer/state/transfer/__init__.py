@@ -1,4 +1,4 @@
-"""A whole state store as one file, and back.
+"""Export of a whole state store to one file, and import from the file.
 
 `deployer.state.new_store`, `deployer.state.reader`, `deployer.state.store` and `deployer.cli` may import it.
 """

@@ -1,7 +1,7 @@
-"""A whole state store as one file, and back: a ZIP archive that any tool opens (docs/state-format.md).
+"""Export of a whole state store to a ZIP archive that any tool can open (docs/state-format.md), and import from it.
 
-`manifest.json` lists every other member with its checksum. For each log there are `LOG/entries.jsonl`, an entry's JSON
-a line, and the files of its snapshots as they are stored.
+`manifest.json` lists every other member of the archive with its checksum. Each log has `LOG/entries.jsonl`, with the
+JSON of one entry on each line, and the files of its snapshots as they are stored.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ EXPORT_FORMAT = 1  #: raised when an older reader would read an export wrongly
 _KIND = "deployer-state-export"
 _ANOTHER = "use another copy of the export"
 _ATTEMPTS = 5
-#: What ZIP and its compression raise for bytes that are not theirs.
+#: The errors that Python's ZIP and compression modules raise for invalid bytes.
 _UNREADABLE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -47,7 +47,7 @@ _UNREADABLE = (
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """The content of an export: logs by name with their newest versions, and how many entries and snapshots."""
+    """The content of an export: the newest version of each log by name, and the numbers of entries and snapshots."""
 
     logs: Mapping[str, int]
     entries: int
@@ -56,7 +56,8 @@ class Export:
 
 @dataclass(frozen=True, slots=True)
 class _Log:
-    """A log as of the export's moment: its newest version, what is kept of it, and the files of its snapshots."""
+    """A log at the moment of the export: its newest version, its kept records and pointers, and the files of its
+    snapshots."""
 
     version: int
     records: Sequence[Record]
@@ -67,7 +68,11 @@ class _Log:
 def export_store(
     path: Path, reader: LogReader, objects: ObjectReader, now: int, on_progress: OnProgress = no_progress
 ) -> Export:
-    """Writes all logs as of one moment; raises Corrupt, and leaves no file, when something stored is damaged."""
+    """Writes all logs as of one moment to `path`. `now` is the time in ms.
+
+    Raises Corrupt, and leaves no file, when stored data is damaged, and OutcomeUnknown when data is removed faster than
+    it can be read.
+    """
     names = list(reader.logs())
     newest = {log: _newest(tail) for log, tail in reader.tails(dict.fromkeys(names, 0)).items() if not tail.removed}
     digests: dict[str, str] = {}
@@ -109,7 +114,7 @@ def _read(log: str, version: int, reader: LogReader, objects: ObjectReader) -> _
         except Missing as missing:
             if reader.snapshots(log)[:1] == pointers[:1]:
                 raise Corrupt(f"{missing} is missing", where=f"log {log}", remedy="deployer state repair") from None
-            continue  # retention removed it meanwhile: there is a newer one
+            continue  # retention removed the snapshot meanwhile, because a newer one exists
         start = kept[0].version if kept else version + 1
         if [each.version for each in kept] == list(range(start, version + 1)) and start <= first + 1:
             _check_parts(pointers, files)
@@ -131,9 +136,9 @@ def _check_parts(pointers: Sequence[SnapshotRecord], files: Mapping[str, bytes])
 
 
 def read_export(path: Path) -> tuple[zipfile.ZipFile, Mapping[str, Any]]:
-    """Returns the archive and its manifest, every member checked.
+    """Returns the open archive and its manifest, after checking every member.
 
-    Raises InvalidInput for a file that is none, Refused for a newer format, Corrupt for a damaged one.
+    Raises InvalidInput for a file that is not an export, Refused for a newer format, and Corrupt for a damaged export.
     """
     try:
         archive = open_archive(path)
@@ -172,9 +177,10 @@ def read_export(path: Path) -> tuple[zipfile.ZipFile, Mapping[str, Any]]:
 
 
 def import_store(path: Path, backend: Backend, objects: ObjectStore) -> Export:
-    """Fills a store that is empty. The instance's log comes last: until then the store has no tables.
+    """Fills an empty store from an export. The log of the instance comes last, so that the store has no tables before
+    it is complete.
 
-    Raises as `read_export` does, before anything is written.
+    Raises as `read_export` does, before anything is written, and InvalidInput for a log that is not empty.
     """
     archive, manifest = read_export(path)
     entries = pointers = 0

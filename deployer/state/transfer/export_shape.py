@@ -1,6 +1,6 @@
-"""Checks the shape of an export of a state store: the file, including its checksums, is untrusted.
+"""Checks of the shape of an export of a state store. The file, including its checksums, is untrusted.
 
-Names in it become paths, so only names that the state store itself would give are accepted.
+Names in the file become paths, so only names that the state store itself would give are accepted.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from deployer.state.log.entries import from_json
 MANIFEST = "manifest.json"
 _LOG = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _PART = re.compile(r"[a-z]{1,32}")
-_NEWEST = 2**62  #: a version or a time (ms) is below
+_NEWEST = 2**62  #: versions, times (ms) and sizes are below this number
 
 
 def fault_of_export(manifest: Mapping[str, Any], members: Sequence[str]) -> str | None:
-    """Returns the first thing that is wrong with an export's manifest or the names of its members; None when nothing
-    is."""
+    """Returns the first fault of an export's manifest or of the names of its members; None if there is no fault."""
     return next(_faults(manifest, members), None)
 
 
 def fault_of_entries(log: str, described: Mapping[str, Any], lines: Sequence[bytes]) -> str | None:
-    """Returns the same of a log's entries: they follow each other up to its newest version, and each can be read.
+    """Returns the first fault of a log's entries; None if there is no fault.
 
-    Raises Refused for an entry of a newer deployer.
+    The entries must follow each other up to the log's newest version, and each must be readable. `described` is the
+    log's part of the manifest. Raises Refused for an entry of a newer deployer.
     """
     newest, snapshots, ids = described["version"], described["snapshots"], set[str]()
     first = newest - len(lines) + 1
@@ -56,7 +56,7 @@ def members_of(log: str, described: Mapping[str, Any]) -> list[str]:
 
 
 def files_of(snapshot: Mapping[str, Any]) -> list[str]:
-    """Returns the files of a snapshot, by its manifest."""
+    """Returns the paths of the files of a snapshot, which its manifest names."""
     return [f"{snapshot['location']}/{name}" for name in (MANIFEST, *(f"{part}.parquet" for part in snapshot["parts"]))]
 
 
@@ -79,7 +79,7 @@ def _faults(manifest: Mapping[str, Any], members: Sequence[str]) -> Iterator[str
     needed = dict.fromkeys(name for log, described in logs.items() for name in members_of(log, described))
     if missing := next((name for name in needed if not isinstance(digests.get(name), str)), None):
         yield f"it has no checksum of {missing}"
-    files = [name for name in members if not name.endswith("/")]  # a tool that packs it again may add its folders
+    files = [name for name in members if not name.endswith("/")]  # a tool that packs the export again may add folders
     if unknown := next((name for name in (*digests, *files) if name != MANIFEST and name not in needed), None):
         yield f"it has the member {unknown[:100]!r}, which no export has"
     if len(set(files)) < len(files):

@@ -1,4 +1,4 @@
-"""Counts rows under a legal hold among those that a change is about to affect."""
+"""Checks for rows under a legal hold among the rows that a change is about to affect."""
 
 from __future__ import annotations
 
@@ -21,28 +21,29 @@ from deployer.tables.rows.matching import ADDRESS, matching_rows
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-ALL = "true"  #: the condition of every row
-CountRows = Callable[[str], int]  #: returns the number of rows for which a condition is true
+ALL = "true"  #: the condition that is true for every row
+CountRows = Callable[[str], int]  #: a function that returns the number of rows for which a condition is true
 
 
 @dataclass(frozen=True, slots=True)
 class HeldRows:
-    """The number of rows under a hold among those that a change is about to affect."""
+    """A hold, and the number of rows that it covers among those that a change is about to affect."""
 
     hold: Hold
     rows: int
 
 
 def held_rows(table: ReadTable, where: str = ALL, counted: CountRows | None = None) -> tuple[HeldRows, ...]:
-    """Returns the holds that cover rows for which `where` is true, with how many; empty without holds, and nothing is
-    read. `counted` counts them elsewhere.
+    """Returns the holds that cover rows for which `where` is true, with the number of those rows.
 
-    A hold whose condition fails, as after its column was dropped, covers every row. Raises InvalidInput for `where`.
+    For a table without holds the result is empty, and no data is read. `counted` counts rows in another process, such
+    as Spark. A hold whose condition cannot be used, for example because its column was dropped, covers every row.
+    Raises InvalidInput for an unusable `where`.
     """
     found: list[HeldRows] = []
     if not (holds := holds_of(table.state)):
         return ()
-    check_condition(where, table.address, table.schema)  # alone, before it is put beside another
+    check_condition(where, table.address, table.schema)  # on its own, before it is combined with another condition
     for hold in holds:
         both = _both(table, hold, where)
         if rows := counted(both) if counted is not None else Table(table).count_where(both):
@@ -51,8 +52,10 @@ def held_rows(table: ReadTable, where: str = ALL, counted: CountRows | None = No
 
 
 def refuse_held(table: ReadTable, where: str, verb: str, counted: CountRows | None = None) -> None:
-    """Raises Refused, naming the hold, when one covers rows for which `where` is true. `verb`: such as `deleted`.
-    `counted` counts rows elsewhere."""
+    """Raises Refused, which names the hold, if a hold covers rows for which `where` is true.
+
+    `verb` names the change in the message, such as `deleted`. `counted` counts rows as in `held_rows`.
+    """
     for first in held_rows(table, where, counted):
         raise _held(table, first, verb)
 
@@ -68,7 +71,7 @@ def _held(table: ReadTable, held: HeldRows, verb: str) -> Refused:
 
 
 def refuse_held_addresses(table: OpenTable, addresses: NDArray[np.uint64], verb: str) -> None:
-    """Raises Refused if a hold keeps a row at one of these addresses. Reads nothing of a table without holds."""
+    """Raises Refused if a hold covers a row at one of these addresses. Does not read a table without holds."""
     for hold in holds_of(table.state) if len(addresses) else ():
         rows = len(addresses)
         if hold.where and is_usable(table, hold):
@@ -79,7 +82,7 @@ def refuse_held_addresses(table: OpenTable, addresses: NDArray[np.uint64], verb:
 
 
 def without_held(table: ReadTable, where: str) -> str:
-    """Returns the condition of those rows of `where` that no hold covers."""
+    """Returns a condition for the rows for which `where` is true and that no hold covers."""
     parts = [f"({where})"]
     for hold in holds_of(table.state):
         if not is_usable(table, hold) or not hold.where:
@@ -89,7 +92,7 @@ def without_held(table: ReadTable, where: str) -> str:
 
 
 def is_usable(table: ReadTable, hold: Hold) -> bool:
-    """Returns whether the hold's condition fits the table's columns."""
+    """Returns whether the hold's condition can be used with the table's columns."""
     try:
         next(Table(table).scan(hold.where or ALL, table.schema.names[:1], limit=1).batches, None)
     except InvalidInput:

@@ -1,7 +1,7 @@
-"""Commits the rows of a load as an upsert, or in the place of all rows. The load has written them, sorted into place.
+"""Commits the rows of a load as an upsert, or as the replacement of all rows. The load has written the rows already.
 
-A loaded row is a whole row: it replaces all rows that have its key. Of the table only the columns of the keys
-are read, of the files whose ranges can hold a key, one range of keys after the other.
+A loaded row has all columns, and replaces all rows that have its key. Only the key columns of the table are read, only
+from files whose ranges can contain a key, and one range of keys after the other.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WrittenRows:
-    """Files of new rows, and what they were written for: the table's recorded schema and the number of its dataset."""
+    """Files of new rows, with the recorded schema (IPC bytes) and the number of the dataset for which they were
+    written."""
 
     fragments: tuple[WrittenFragment, ...]
     schema: bytes
@@ -56,9 +57,9 @@ def commit_load(
     sources: str,
     on_progress: OnProgress,
 ) -> tuple[Job, bool]:
-    """Commits a load in mode `upsert` or `overwrite`; returns its job, and whether an earlier run had done it.
+    """Commits a load in mode `upsert` or `overwrite`. Returns its job, and whether an earlier run had committed it.
 
-    The rows were written for the table as it is opened. Raises as `commit_written` does.
+    The rows must have been written for the table as it was opened. Raises as `commit_written` does.
     """
     rows = WrittenRows(tuple(written), table.state.schema, table.entry.dataset)
     done = commit_written(table, rows, mode, job_id, on=on, sources=sources, on_progress=on_progress)
@@ -77,12 +78,13 @@ def commit_written(
     sources: str = "",
     on_progress: OnProgress = no_progress,
 ) -> RowChange:
-    """Makes the rows part of the table as one version: in place of those with the same keys (`upsert`: the columns
-    `on`, else the row keys), or in place of all (`overwrite`).
+    """Commits the rows to the table as one version.
 
-    With the id of a job that is done, nothing is changed. Raises Refused where two rows of an upsert have one key,
-    where a unique key is taken, and where no row would be left of a protected table; Conflict where the table's columns
-    were changed since the rows were written. The files of rows that are not committed are the caller's to remove.
+    In mode `upsert` they replace the rows with the same keys, which are the columns `on` or by default the row keys. In
+    mode `overwrite` they replace all rows. If the job `job_id` is done already, nothing is changed. Raises Refused if
+    two rows of an upsert have the same key, if a unique key is taken, and if a protected table would have no rows left.
+    Raises Conflict if the table's columns changed after the rows were written. If the rows are not committed, the
+    caller must remove their files.
     """
     files = Deletions(table.location)
     names = keys_of(on or None, table) if mode == "upsert" else ()
@@ -99,7 +101,7 @@ def commit_written(
 
 
 def require_same_table(table: OpenTable, dataset: LanceDataset, rows: WrittenRows, job_id: str, mode: str) -> None:
-    """Raises Conflict unless the table has the columns that the rows were written for, and the files are there."""
+    """Raises Conflict unless the table has the columns for which the rows were written, and the rows' files exist."""
     pending = Pending.of(job_id, mode, rows.fragments, rows.schema, rows.dataset)
     is_same = schema_fingerprint(table.state.schema) == schema_fingerprint(rows.schema)
     if not is_same or table.entry.dataset != rows.dataset or not has_fields(dataset, pending):
@@ -174,8 +176,8 @@ def _upsert(
 def _groups(
     table: OpenTable, names: tuple[str, ...], written: Sequence[WrittenFragment]
 ) -> Iterator[list[WrittenFragment]]:
-    """Yields files whose keys are looked up together: those of a leaf, where the keys decide the leaf; else all of
-    them."""
+    """Yields groups of files whose keys are looked up together: the files of each leaf if the keys decide the leaf,
+    otherwise all files."""
     if not written:
         return
     if not table.row_keys or not {*table.row_keys} <= {*names}:
@@ -195,7 +197,8 @@ def _without_nulls(keys: pa.Table) -> pa.Table:
 def _matches(
     table: OpenTable, dataset: LanceDataset, names: Sequence[str], keys: KeySet, keyed: pa.Table
 ) -> tuple[NDArray[np.bool_], NDArray[np.uint64]]:
-    """Returns which keys, by their numbers, the table has, and the addresses of its rows that have one."""
+    """Returns for each key, by its number, whether the table has it, and the addresses of the rows that have one of the
+    keys."""
     taken, addresses = np.zeros(keys.count, np.bool_), list[Any]()
     fragments = fragments_for(table, dataset, keyed) if keyed.num_rows else []
     if fragments:

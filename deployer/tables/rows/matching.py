@@ -1,4 +1,4 @@
-"""Finds rows by a condition, and takes them out of their fragments without a commit."""
+"""Finds rows by a condition, and writes deletion files for them without a commit."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from deployer.datasets.lance_types import LanceDataset
 
-READ_AT_ONCE = 20_000  #: rows that are named in one condition
-SCANNED_AT_ONCE = 131_072  #: rows whose condition is computed at once, where its columns are narrow
+READ_AT_ONCE = 20_000  #: maximum number of rows that one condition names
+SCANNED_AT_ONCE = 131_072  #: rows for which a condition is computed at once, if its columns are narrow
 ADDRESS = "_rowaddr"  #: Lance's column of row addresses: a fragment's id in the upper 32 bits, an offset in the lower
 
 
@@ -32,14 +32,14 @@ def matching_rows(
     where: str,
     columns: Sequence[str] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """Yields rows for which the condition is true, with the column `_rowaddr`.
+    """Yields the rows for which the condition is true, with `columns` and the column `_rowaddr`.
 
-    Fragments whose ranges of keys exclude them are not opened. Raises InvalidInput for a condition that cannot be used.
+    Fragments whose key ranges cannot contain such rows are not opened. Raises InvalidInput for an unusable condition.
     """
     reader = Reader(table, dataset)
     condition, candidates = reader.candidates(where)
     every = list(dataset.get_fragments())
-    # Lance is to see the condition in any case: it may report a problem with it.
+    # Lance always gets the condition, because it may report a problem with it.
     candidates = candidates or every[:1]
     chosen = None if len(candidates) == len(every) else candidates
     place = (table.location, table.address)
@@ -49,7 +49,7 @@ def matching_rows(
 def rows_at(
     place: tuple[str, str], dataset: LanceDataset, addresses: NDArray[np.uint64], columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the columns of the rows at these ascending addresses, in their order. `place` is as `scanned` has it."""
+    """Yields the columns of the rows at these ascending addresses, in the same order. `place` is as in `scanned`."""
     for start in range(0, len(addresses), READ_AT_ONCE):
         wanted = addresses[start : start + READ_AT_ONCE]
         fragments = [dataset.get_fragment(int(number)) for number in np.unique(wanted >> np.uint64(32))]
@@ -67,8 +67,10 @@ def scanned(
     *,
     with_ids: bool,
 ) -> Iterator[pa.RecordBatch]:
-    """Yields rows of the fragments, or of all, in their order. `place` is the table's location and address, and
-    `condition` the user's own, for errors."""
+    """Yields the rows of the fragments for which `sql` is true, in their order. None means all fragments.
+
+    `place` is the table's location and address. Errors show it and `condition`, which is the user's own condition.
+    """
     written = condition.written if condition is not None else None
     with read_errors(*place, dataset, written, sql):
         scanner = dataset.scanner(
@@ -87,10 +89,10 @@ def scanned(
 
 
 def rows_at_once(schema: pa.Schema, sql: str) -> int | None:
-    """Returns how many rows of the condition's columns are read at once; None, as many as Lance reads by itself, where
-    a column that the condition may name has values of any length.
+    """Returns the number of rows that a scan with the condition reads at once.
 
-    Most of the time of a scan that gives few rows is spent between its batches.
+    Returns None, which means Lance's default, if the condition may name a column with values of variable length. Large
+    batches help because a scan that finds few rows spends most of its time between batches.
     """
     text = sql.lower()
     wide = (each.name for each in schema if not _is_narrow(each.type))
@@ -102,7 +104,7 @@ def _is_narrow(kind: pa.DataType) -> bool:
 
 
 def offsets_of(addresses: Sequence[Any]) -> Offsets:
-    """Row addresses, as Arrow or numpy arrays, as offsets by fragment."""
+    """Returns row addresses, given as Arrow or numpy arrays, as ascending offsets by fragment id."""
     parts = [np.asarray(each, dtype=np.uint64) for each in addresses]
     found = np.sort(np.concatenate([np.zeros(0, np.uint64), *parts]))
     if not len(found):
@@ -115,20 +117,22 @@ def offsets_of(addresses: Sequence[Any]) -> Offsets:
 
 
 def addresses_of(offsets: Offsets) -> NDArray[np.uint64]:
-    """Returns the ascending addresses of rows by their offsets within fragments."""
+    """Returns the ascending addresses of rows, which are given as offsets by fragment id."""
     parts = [(np.uint64(number) << np.uint64(32)) | offsets[number].astype(np.uint64) for number in sorted(offsets)]
     return np.concatenate([np.zeros(0, np.uint64), *parts])
 
 
 @dataclass(slots=True)
 class Deletions:
-    """Fragments with the deletion files that a change writes for them. Kept from one try of the change to the next."""
+    """The deletion files that a change writes for fragments. They are kept from one attempt of the change to the
+    next."""
 
     location: str
     _written: dict[str, Any] = field(default_factory=dict)  #: Lance's metadata by the path of the deletion file
 
     def without(self, dataset: LanceDataset, offsets: Offsets) -> tuple[tuple[Any, ...], tuple[int, ...]]:
-        """Returns the fragments without these rows as Lance's metadata, and the ids of those that have no row left."""
+        """Writes deletion files for these rows. Returns Lance's metadata of the fragments that still have rows, and the
+        ids of the fragments that have no rows left."""
         changed, removed = list[Any](), list[int]()
         for number, rows in offsets.items():
             fragment = dataset.get_fragment(number)
@@ -141,7 +145,7 @@ class Deletions:
         return tuple(changed), tuple(removed)
 
     def discard(self, kept: Sequence[Any] = ()) -> None:
-        """Removes the deletion files that were written, but for those of fragments that are committed."""
+        """Removes the written deletion files, except those of the committed fragments `kept`."""
         needed = {deletion_path(each) for each in kept}
         paths = [path for path in self._written if path not in needed]
         if paths:
@@ -150,13 +154,14 @@ class Deletions:
 
 
 def deletion_path(fragment: Any) -> str:
-    """Returns the path of the fragment's deletion file, relative to the dataset, as Lance names it."""
+    """Returns the path of the fragment's deletion file, relative to the dataset."""
     path: str = fragment.deletion_file.path(fragment.id)
     return path
 
 
 def rows_by_partition(table: OpenTable, rows: Mapping[int, int]) -> Iterator[tuple[str | None, int]]:
-    """Numbers of rows by fragment as numbers by the partition that the fragment is recorded in, in its order."""
+    """Yields the partition in which each fragment is recorded with the fragment's number of rows, in the order of the
+    leaves. `rows` has numbers of rows by fragment id."""
     order = {leaf.partition_id: place for place, leaf in enumerate(table.state.leaves())}
     found = [(file.partition if (file := table.state.files.get(i)) else None, n) for i, n in rows.items()]
     yield from sorted(found, key=lambda each: order.get(each[0] or "", len(order)))

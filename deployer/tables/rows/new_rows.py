@@ -1,4 +1,4 @@
-"""Writes the rows that a change adds: each leaf apart, sorted; those of a version before keep their row ids."""
+"""Writes the rows that a change adds, sorted, with separate files for each leaf. Updated rows keep their row ids."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from deployer.datasets.lance_types import LanceDataset
 
-SHOWN = 5  #: duplicate keys that a message names
+SHOWN = 5  #: maximum number of duplicate keys in a message
 
 
 def leaf_ranges(table: OpenTable) -> Ranges:
@@ -35,9 +35,9 @@ def leaf_ranges(table: OpenTable) -> Ranges:
 def write_rows(
     layout: Layout, ranges: Ranges, dataset: LanceDataset, batches: Iterable[pa.RecordBatch]
 ) -> list[WrittenFragment]:
-    """Writes rows with the table's columns; with the column `_rowid` too they keep these ids.
+    """Writes rows with the table's columns. Rows that also have the column `_rowid` keep these row ids.
 
-    What is held at once is limited by `FLUSH_BYTES`. Nothing stays where it fails.
+    At most about `FLUSH_BYTES` of rows are in memory at once. After a failure, all written files are removed.
     """
     splitter = ranges.splitter(layout.arrow_schema, layout.row_keys)
     held: Held = {}
@@ -70,7 +70,7 @@ def _flush(
 
 
 def written_keys(table: OpenTable, written: Sequence[WrittenFragment]) -> pa.Table:
-    """Returns the row keys of rows that were written."""
+    """Returns the row keys of the rows in the written fragments."""
     names, layout = list(table.row_keys), table.layout()
     schema = pa.schema([table.schema.field(name) for name in names])
     batches = [batch for each in written for batch in read_written(layout, each, names, READ_ROWS)]
@@ -78,9 +78,9 @@ def written_keys(table: OpenTable, written: Sequence[WrittenFragment]) -> pa.Tab
 
 
 def refuse_taken_keys(table: OpenTable, dataset: LanceDataset, keys: pa.Table, gone: NDArray[np.uint64]) -> None:
-    """Raises Refused where a new row has the unique key of another new row, or of a row of the table that stays.
+    """Raises Refused if a new row has the unique key of another new row, or of a row of the table that stays.
 
-    `keys` are the row keys of all new rows; `gone` the ascending addresses of the rows that the change takes out.
+    `keys` are the row keys of all new rows. `gone` are the ascending addresses of the rows that the change removes.
     """
     if not keys.num_rows:
         return
@@ -103,7 +103,7 @@ def refuse_taken_keys(table: OpenTable, dataset: LanceDataset, keys: pa.Table, g
 def _staying(
     table: OpenTable, dataset: LanceDataset, taken: TakenKeys, keys: pa.Table, gone: NDArray[np.uint64]
 ) -> Iterable[pa.RecordBatch]:
-    """Yields the keys of rows that stay, of the files that may have one of `keys`."""
+    """Yields the keys of the rows that stay, from the files that may have one of `keys`."""
     span = taken.range_of(keys)
     names = list(table.row_keys)
     fragments = [dataset.get_fragment(each.fragment_id) for each in taken.files if each.meets(span)]
@@ -116,7 +116,7 @@ def _staying(
 
 
 def among(values: NDArray[np.uint64], ascending: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Returns which of the values are in the ascending ones."""
+    """Returns for each of the values whether it is in `ascending`."""
     if not len(ascending):
         return np.zeros(len(values), np.bool_)
     places = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)

@@ -1,4 +1,4 @@
-"""The rows that a merge brings: matched with the table's columns, cast, and checked for keys that are there twice."""
+"""The source rows of a merge: matched with the table's columns, cast, and checked for repeated keys."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from deployer.tables.read.key_values import unknown_column
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-LISTED = 10  #: rows that an error lists
-SHOWN = 5  #: duplicate keys that a message names
+LISTED = 10  #: maximum number of rows that an error lists
+SHOWN = 5  #: maximum number of duplicate keys in a message
 
 
 class KnownTable(Protocol):
@@ -42,7 +42,7 @@ class KnownTable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RepeatedKeys:
-    """The number of keys that are in more than one row, and the first of them as messages name them."""
+    """The number of keys that are in more than one row, and the first of these keys as text for messages."""
 
     count: int = 0
     examples: tuple[str, ...] = ()
@@ -53,10 +53,10 @@ class RepeatedKeys:
 
 @dataclass(frozen=True, slots=True)
 class MergeSource:
-    """The rows of a merge. `given` has the columns that the source has, as the table's types; `on` are the keys.
+    """The rows of a merge. `given` has the columns of the source, with the table's types. `on` are the key columns.
 
-    `keyed` are the places of rows whose key has no null, and `keys` the set of their keys, of which none may be
-    `repeated`.
+    `keyed` are the places of the rows whose key has no null, and `keys` is the set of their keys. `repeated` are the
+    keys of more than one row; a merge is refused if there are any.
     """
 
     given: pa.RecordBatch
@@ -67,9 +67,9 @@ class MergeSource:
 
     @staticmethod
     def of(rows: Any, on: Sequence[str] | str | None, table: KnownTable) -> MergeSource:
-        """Checks the rows against the table's columns. `on` defaults to the row keys.
+        """Returns the rows after checking them against the table's columns. `on` defaults to the row keys.
 
-        Raises InvalidInput for columns that do not fit, Refused for values that do not.
+        Raises InvalidInput for columns that do not fit, and Refused for values that do not fit.
         """
         names = keys_of(on, table)
         source = as_arrow(rows, table.address)
@@ -77,7 +77,7 @@ class MergeSource:
         batches = source.combine_chunks().to_batches() if isinstance(source, pa.Table) else [source]
         batch = batches[0] if batches else pa.RecordBatch.from_pylist([], source.schema)
         given = checked_rows(batch, schema, [name for name in table.row_keys if name in schema.names], table)
-        given = given.select(without_computed(schema).names)  # they are nulls alone
+        given = given.select(without_computed(schema).names)  # computed columns have only nulls here
         keyed = np.ones(given.num_rows, np.bool_)
         for name in names:
             keyed &= np.asarray(pc.is_valid(given.column(name)))
@@ -87,9 +87,9 @@ class MergeSource:
         return MergeSource(given, names, places, found, repeated_keys(found, keys))
 
     def full_rows(self, places: NDArray[np.int64], table: KnownTable) -> pa.RecordBatch:
-        """Returns the rows with all columns of the table: a missing column takes its default, else null.
+        """Returns the rows at these places with all columns of the table. A missing column gets its default, or null.
 
-        Raises InvalidInput where a column is missing that rows need, Refused for values that are not valid.
+        Raises InvalidInput if a required column is missing, and Refused for values that are not valid.
         """
         try:
             match_columns(self.given.schema, table.schema, where=table.address, text=False, ignore_extra=False)
@@ -104,7 +104,7 @@ class MergeSource:
 
 
 def columns_given(source: pa.Schema, on: Sequence[str], table: KnownTable) -> pa.Schema:
-    """Returns those of the table's columns that a source has. Raises InvalidInput for a source that lacks one of `on`,
+    """Returns the table's columns that the source has. Raises InvalidInput if the source lacks one of the columns `on`,
     and for columns that do not fit."""
     for name in on:
         if name not in source.names:
@@ -130,9 +130,10 @@ def checked_rows(
     table: KnownTable,
     changed: frozenset[str] | None = None,
 ) -> pa.RecordBatch:
-    """Returns the rows with exactly these columns. Raises Refused, listing some, for rows that do not fit.
+    """Returns the rows with exactly the columns of `schema`. Raises Refused, which lists some rows, for rows that do
+    not fit.
 
-    `changed` are the columns that get other values, of rows that the table has.
+    `changed` are the columns that get other values, if the rows are rows of the table.
     """
     numbers = np.arange(1, batch.num_rows + 1)
     computing = Computing(table.root, changed)
@@ -143,7 +144,8 @@ def checked_rows(
 
 
 def keys_of(on: Sequence[str] | str | None, table: KnownTable) -> tuple[str, ...]:
-    """Returns the columns that rows are matched by: those given, else the row keys. Raises InvalidInput for others."""
+    """Returns the columns by which rows are matched: `on`, or by default the row keys. Raises InvalidInput if there are
+    none, or for columns that cannot be used."""
     names = table.row_keys if on is None else (on,) if isinstance(on, str) else tuple(on)
     if not names:
         raise InvalidInput(
@@ -176,7 +178,7 @@ def repeated_keys(found: KeySet, keys: pa.Table) -> RepeatedKeys:
 
 
 def refuse_repeated(repeated: RepeatedKeys, table: KnownTable) -> None:
-    """Raises Refused, with examples, where rows of a source have one key."""
+    """Raises Refused, with examples, if several rows of a source have the same key."""
     if not repeated.count:
         return
     are, examples = "is" if repeated.count == 1 else "are", ", ".join(repeated.examples)

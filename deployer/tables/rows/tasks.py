@@ -1,6 +1,6 @@
-"""A change of rows in parts: each finds rows in some fragments, and writes their new values. Nothing is committed.
+"""The tasks of a change of rows: each task finds rows in some fragments and writes their new values, without a commit.
 
-A part has all that a process needs to do it, so that Spark's tasks and this process do the same.
+A task has all data that a process needs to run it, so that it runs in the same way in Spark and in this process.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
     from deployer.datasets.lance_types import LanceDataset
 
-LISTED = 10  #: rows that an error lists
-TASK_ROWS = 1_048_576  #: rows that one part looks through
+LISTED = 10  #: maximum number of rows that an error lists
+TASK_ROWS = 1_048_576  #: rows that one task scans; a task gets no further fragments once it has this many rows
 
 
 @dataclass(frozen=True, slots=True)
 class Assignments:
-    """New values of columns: Python values, and SQL expressions over the row as it was."""
+    """New values of columns: Python values, and SQL expressions over the row before the change."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
     expressions: Mapping[str, str] = field(default_factory=dict)
@@ -51,8 +51,10 @@ class Assignments:
 
 
 class Done(Protocol):
-    """The result of a task: what it wrote, which is not committed; or the error that it ended with, and nothing is left
-    then."""
+    """The result of a task: the fragments that it wrote, which are not committed, or the error with which it ended.
+
+    After an error, no written files are left.
+    """
 
     @property
     def written(self) -> tuple[WrittenFragment, ...]: ...
@@ -65,7 +67,7 @@ DoneT_co = TypeVar("DoneT_co", bound=Done, covariant=True)
 
 
 class RowTask(Protocol[DoneT_co]):
-    """A part of a change, which any process can do that can read the dataset at `location`."""
+    """A part of a change. Any process that can read the dataset at `location` can run it."""
 
     @property
     def location(self) -> str: ...
@@ -73,16 +75,18 @@ class RowTask(Protocol[DoneT_co]):
     def version(self) -> int: ...
     @property
     def rows(self) -> int:
-        """The rows that are looked through."""
+        """The number of rows that the task scans."""
 
     def done(self, dataset: LanceDataset) -> DoneT_co:
-        """Does the part; `dataset` is open at `version`."""
+        """Runs the task and returns its result. `dataset` must be open at `version`."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowsTask:
-    """Rows of some fragments of `version` for which the condition is true. With `assign` they are written again, or
-    their new values are only computed."""
+    """A task that finds the rows of some fragments of `version` for which the condition is true.
+
+    With `assign`, it also computes the new values of the rows and, if `writes` is set, writes them.
+    """
 
     address: str
     version: int
@@ -91,7 +95,7 @@ class RowsTask:
     layout: Layout
     ranges: Ranges
     assign: Assignments | None = None
-    rows: int = 0  #: that are looked through
+    rows: int = 0  #: number of rows that the task scans
     writes: bool = True
 
     @property
@@ -99,7 +103,8 @@ class RowsTask:
         return self.layout.location
 
     def done(self, dataset: LanceDataset) -> RowsDone:
-        """Finds the rows; `dataset` is open at `version`. What is wrong with rows or the condition is in the result."""
+        """Runs the task. `dataset` must be open at `version`. An error of the rows or of the condition is in the
+        result."""
         addresses: list[Any] = []
         try:
             if self.assign is None:
@@ -107,7 +112,7 @@ class RowsTask:
                 return RowsDone(offsets_of(addresses))
             changed = self._changed(dataset, self.assign, addresses)
             written = write_rows(self.layout, self.ranges, dataset, changed) if self.writes else []
-            for _ in changed:  # where nothing is written
+            for _ in changed:  # computes the values if nothing was written
                 pass
         except DeployerError as error:
             return RowsDone({}, error=error)
@@ -119,7 +124,7 @@ class RowsTask:
         return scanned(place, dataset, fragments, columns, self.condition.sql, self.condition, with_ids=ids)
 
     def _changed(self, dataset: LanceDataset, assign: Assignments, addresses: list[Any]) -> Iterator[pa.RecordBatch]:
-        """Yields the rows with their new values; their addresses are put into `addresses`."""
+        """Yields the rows with their new values, and adds their addresses to `addresses`."""
         schema, ids = self.layout.arrow_schema, bool(dataset.has_stable_row_ids)
         seen, bad = 0, BadRows()
         for batch in self._rows(dataset, schema.names, ids=ids):
@@ -144,7 +149,8 @@ class RowsTask:
             raise refusal({"the rows that it finds": bad.first(LISTED)}, self.address, "updated")
 
     def checked(self, rows: pa.RecordBatch, numbers: NDArray[np.int64], changed: frozenset[str]) -> CheckedRows:
-        """Returns the rows as the table's types, with the columns computed again that depend on those `changed`."""
+        """Returns the rows with the table's types. Columns that are computed from columns in `changed` are computed
+        again."""
         computing = Computing(self.layout.root, changed)
         source = SourceRows(rows, numbers)
         return check(
@@ -164,7 +170,8 @@ class RowsTask:
 
 @dataclass(slots=True)
 class _Again:
-    """Computes columns of rows again that have these numbers; `bad` are those that cannot be."""
+    """A function that computes columns of rows again. `numbers` are the rows' numbers, and `bad` collects the rows for
+    which it fails."""
 
     task: RowsTask
     numbers: NDArray[np.int64]
@@ -178,7 +185,8 @@ class _Again:
 
 @dataclass(frozen=True, slots=True)
 class RowsDone:
-    """The rows that a task found, and what it wrote; or the error that it ended with, and nothing is left then."""
+    """The rows that a task found and the fragments that it wrote, or the error with which it ended. After an error, no
+    written files are left."""
 
     offsets: Offsets
     written: tuple[WrittenFragment, ...] = ()
@@ -186,7 +194,7 @@ class RowsDone:
 
 
 class RunTasks(Protocol):
-    """Does tasks on a dataset, and gives what each did, in their order."""
+    """A function that runs tasks on a dataset and returns their results in the same order."""
 
     def __call__(self, dataset: LanceDataset, tasks: Sequence[RowTask[DoneT]], /) -> list[DoneT]: ...
 
@@ -194,8 +202,10 @@ class RunTasks(Protocol):
 def run_here(
     dataset: LanceDataset, tasks: Sequence[RowTask[DoneT]], /, on_progress: OnProgress = no_progress
 ) -> list[DoneT]:
-    """Does the tasks in this process, until one ends with an error. Where `on_progress` raises, nothing is left of what
-    they wrote."""
+    """Runs the tasks in this process, until one ends with an error, and returns the results.
+
+    If `on_progress` raises, the files that the tasks wrote are removed.
+    """
     done: list[DoneT] = []
     try:
         for task in tasks:
@@ -225,16 +235,16 @@ def tasks_of(
     only: frozenset[int] | None = None,
     writes: bool = True,
 ) -> list[RowsTask]:
-    """Returns one task for all fragments that can hold a row of the condition, or one for those of each leaf,
-    `in_parts`, and more where a leaf has many rows. `only` are the fragments that are looked into; None: all.
+    """Returns the tasks for the fragments that can have rows for which the condition is true.
 
-    Raises InvalidInput for a condition that is not one SQL expression.
+    It is one task, or with `in_parts` one for each leaf, and several for a leaf with many rows. `only` limits the
+    fragments to these ids; None means all. Raises InvalidInput for a condition that is not one SQL expression.
     """
     condition, fragments = Reader(table, dataset).candidates(where)
     every = dataset.get_fragments()
     if only is not None:
         fragments, every = ([each for each in some if each.fragment_id in only] for some in (fragments, every))
-    # Lance is to see the condition in any case: it may report a problem with it.
+    # Lance always gets the condition, because it may report a problem with it.
     fragments = fragments or every[:1]
     layout, ranges = table.layout(), leaf_ranges(table)
     groups: list[list[int]] = []
@@ -266,7 +276,7 @@ def tasks_of(
 
 
 def count_rows(table: OpenTable, dataset: LanceDataset, where: str, run_tasks: RunTasks) -> int:
-    """Returns the number of rows for which the condition is true, which the tasks of each leaf find."""
+    """Returns the number of rows for which the condition is true. The tasks of each leaf count them."""
     done = run_tasks(dataset, tasks_of(table, dataset, where, in_parts=True))
     if error := first_error(done):
         raise error
@@ -274,13 +284,14 @@ def count_rows(table: OpenTable, dataset: LanceDataset, where: str, run_tasks: R
 
 
 def place_of(table: OpenTable, fragment_id: int) -> tuple[str, int]:
-    """Returns the fragment's partition as recorded, and its id: fragments are looked through in this order."""
+    """Returns the recorded partition of the fragment and its id, which is the order in which fragments are scanned."""
     file = table.state.files.get(fragment_id)
     return (file.partition or "" if file is not None else "", fragment_id)
 
 
 def columns_of(values: Mapping[str, Any], rows: int, address: str) -> dict[str, Any]:
-    """Returns columns with the same values in each row. Raises InvalidInput for a value that Arrow does not have."""
+    """Returns columns of `rows` rows with the same value in each row. Raises InvalidInput for a value that Arrow cannot
+    represent."""
     arrays = {}
     for name, value in values.items():
         try:

@@ -1,4 +1,4 @@
-"""Gives rows other values: they are deleted in place and written again, in the leaves of their keys."""
+"""Updates rows: the old rows are deleted in place, and the new rows are written into the leaves of their keys."""
 
 from __future__ import annotations
 
@@ -52,14 +52,16 @@ def update_rows(
     on_progress: OnProgress = no_progress,
     run_tasks: RunTasks = run_here,
 ) -> RowChange:
-    """Gives columns other values in the rows for which the SQL condition is true, as one version; None updates all.
+    """Updates columns in the rows for which the SQL condition `where` is true, as one version; None updates all rows.
 
-    `values` are Python values by column, `values_sql` SQL expressions over the row as it was, computed by DataFusion.
-    Values are cast where none changes. Rows whose row keys change move to the leaf of their new key. `run_tasks` does
-    the work elsewhere, by leaf. `indexes`: those of the table are brought up to date afterwards.
+    `values` are Python values by column. `values_sql` are SQL expressions over the row before the change, which
+    DataFusion computes. Values are cast if the cast does not change them. Rows whose row keys change move to the leaf
+    of their new key. `run_tasks` runs the work, by leaf, in other processes. `indexes`: the table's indexes are updated
+    afterwards.
 
-    Raises InvalidInput for columns, conditions and expressions that cannot be used; Refused for values that do not fit
-    their column, nulls where none may be, and unique keys that another row has; else as `delete_rows`.
+    Raises InvalidInput for columns, conditions and expressions that cannot be used, and Refused for values that do not
+    fit their column, for nulls in a column without nulls, and for unique keys that another row has. Otherwise it raises
+    as `delete_rows` does.
     """
     files = Deletions(table.location)
     assign = Assignments(values or {}, {name: with_instants(sql) for name, sql in (values_sql or {}).items()})
@@ -95,8 +97,8 @@ def update_rows(
 
 
 def _foreseen(table: OpenTable, dataset: LanceDataset, offsets: Offsets) -> RowPlan:
-    """Returns the plan of an update in a dry run. How many fragments come depends on the rows' sizes; there is one at
-    least for each leaf."""
+    """Returns the plan of an update in a dry run. The number of new fragments depends on the sizes of the rows; the
+    plan has one for each leaf, which is the minimum."""
     held = {i: file.rows for i in offsets if (file := table.state.files.get(i)) is not None}
     whole = sum(held.get(i) == len(rows) for i, rows in offsets.items())
     leaves = _leaves(table, offsets)
@@ -111,7 +113,7 @@ def _leaves(table: OpenTable, offsets: Offsets) -> tuple[LeafChange, ...]:
 
 
 def _check_assignments(table: OpenTable, assign: Assignments) -> None:
-    """Raises InvalidInput, before any row is read, for what cannot be assigned to any row."""
+    """Raises InvalidInput for values that cannot be assigned to any row, before rows are read."""
     schema, address = table.schema, table.address
     if not assign.columns:
         raise InvalidInput(

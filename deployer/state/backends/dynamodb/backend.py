@@ -1,8 +1,8 @@
-"""The backend of an instance on S3: the logs are items of a DynamoDB table, large bodies are objects in the bucket.
+"""The backend of an instance on S3: the logs are items of a DynamoDB table, and large bodies are objects in the bucket.
 
-Each log has a *head* item with its newest version and its floor. A commit is one `TransactWriteItems`: the entry, put
-unless it exists, and the head moved from version n to n+1 if it is at n and its floor is not above. So the condition on
-the floor is part of the same write, and a version is written only once, even after its removal.
+Each log has a *head* item with its newest version and its floor. A commit is one `TransactWriteItems`: it puts the
+entry unless the entry exists, and moves the head from version n to n+1 if the head is at n and its floor is not above
+n. So the condition on the floor is part of the same write, and a version is written only once, even after its removal.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from deployer.state.backends.dynamodb.requests import ConditionFailed, Requests,
 from deployer.state.backends.group_commit import Ticket
 from deployer.state.backends.protocol import REMOVED, Record, SnapshotRecord, Tail
 
-INLINE = 256 * 1024  #: bytes of a body above which it is an object; an item has at most 400 KB
-TRANSACTION_BYTES = 3_500_000  #: of the bodies in one transaction; DynamoDB allows 4 MB
-TRANSACTION_LOGS = 49  #: two items each, and one for the store; DynamoDB allows 100 items
+INLINE = 256 * 1024  #: bytes; a larger body is stored as an object, because an item has at most 400 KB
+TRANSACTION_BYTES = 3_500_000  #: bytes of all bodies in one transaction; DynamoDB allows 4 MB
+TRANSACTION_LOGS = 49  #: logs of one transaction, with two items each and one for the store; DynamoDB allows 100 items
 _DELETES_AT_ONCE = 25
 
 _NEW = f"attribute_not_exists({LOG})"
@@ -45,7 +45,8 @@ _THERE = f"attribute_exists({LOG})"
 
 
 class DynamoBackend:
-    """Implements `backend.Backend` for the store `store_id` in a table. Safe for threads and processes."""
+    """The implementation of `protocol.Backend` for the store `store_id` in a DynamoDB table. It is safe for threads and
+    processes."""
 
     transaction_logs: int | None = TRANSACTION_LOGS
 
@@ -75,7 +76,7 @@ class DynamoBackend:
         return True
 
     def flush(self) -> None:
-        """Does nothing: what DynamoDB has accepted is durable."""
+        """Does nothing, because every write that DynamoDB has accepted is durable."""
 
     def turn(self) -> AbstractContextManager[bool]:
         return nullcontext(False)
@@ -122,7 +123,7 @@ class DynamoBackend:
                     return bool(item == own)
                 if in_doubt and snapshot.version <= self._reads.head(snapshot.log).floor:
                     raise OutcomeUnknown("the answer to a snapshot was lost", where=str(self._requests.table)) from None
-                continue  # the head moved: another snapshot, a new floor, or a transaction at the same moment
+                continue  # the head changed: another snapshot, a new floor, or a transaction at the same moment
             return True
 
     def replace_snapshot(self, snapshot: SnapshotRecord) -> bool:
@@ -152,7 +153,7 @@ class DynamoBackend:
         return True
 
     def wipe(self) -> None:
-        """Does nothing: DynamoDB keeps deleted items only in its own backups."""
+        """Does nothing, because DynamoDB keeps deleted items only in its own backups."""
 
     def truncate(self, log: str, floor: int) -> Sequence[SnapshotRecord]:
         if not self._raise_floor(log, floor) and floor != REMOVED:
@@ -172,10 +173,11 @@ class DynamoBackend:
         self._reads.close()
 
     def _entry(self, record: Record, inline: int) -> Item:
-        """Returns an entry's item; a body above `inline` bytes is put first as an object and named.
+        """Returns the item of an entry. A body of more than `inline` bytes is first written as an object, which the
+        item names.
 
-        The object's name starts with log and version: retention deletes objects at or below the floor, where no entry
-        can be put any more.
+        The object's name starts with the log and the version. Retention deletes objects at or below the floor, where
+        entries can no longer be put.
         """
         item = {**key(self._reads.key_of(record.log), entry_name(record.version)), "txn_id": text(record.txn_id)}
         if len(record.body) <= inline:
@@ -227,7 +229,7 @@ class DynamoBackend:
             self._reads.store_there()
         if failed.in_doubt and not any(found[name] != own[name] for name in found):
             heads = self._reads.heads(record.log for record in records)
-            # if it had been written, every log would have its version; if one has not, it will never be written
+            # If the transaction had been written, every log would have its version. Otherwise it will never be written.
             if all(heads[record.log].version >= record.version for record in records):
                 raise OutcomeUnknown(
                     f"the answer to transaction {records[0].txn_id} was lost, and its entries are not kept any more",

@@ -8,16 +8,16 @@ from typing import Any
 
 from deployer.state.backends.protocol import SnapshotRecord
 
-Item = Mapping[str, Any]  #: as DynamoDB's API has it: {"name": {"S": "text"}}
+Item = Mapping[str, Any]  #: an item in the form of DynamoDB's API: {"name": {"S": "text"}}
 
 LOG, ITEM = "log_name", "item_name"  # the table's keys
-HEAD = "head"  # sorts after all entries, and before `newest`: one query reads them together, newest first
+HEAD = "head"  # sorts after all entries and before `newest`, so that one query reads all of them, newest first
 _HEAD_ATTRIBUTES = ("version", "floor", "snapshot_version")
 NEWEST = "newest"
 STORE = "store"
 BY_TRANSACTION = "by_transaction"
 
-#: the arguments of `CreateTable` beside the name
+#: the arguments of `CreateTable`, except the name
 TABLE_SCHEMA: Mapping[str, Any] = {
     "BillingMode": "PAY_PER_REQUEST",
     "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in (LOG, ITEM, "txn_id")],
@@ -35,7 +35,7 @@ TABLE_SCHEMA: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The head of a log: its newest version, its floor, and its newest snapshot's version (0: none)."""
+    """The head of a log: its newest version, its floor, and the version of its newest snapshot (0: none)."""
 
     version: int = 0
     floor: int = 0
@@ -64,7 +64,7 @@ def version_in(item: Item) -> int:
 
 
 def head_of(item: Item) -> Head:
-    """Returns a head; one that was never committed to and was removed has a floor only."""
+    """Returns the head in an item. The head of a log that was removed before its first commit has only a floor."""
     return Head(*(int(item[name]["N"]) if name in item else 0 for name in _HEAD_ATTRIBUTES))
 
 

@@ -1,8 +1,8 @@
-"""Reading the logs of a state store in DynamoDB, strongly consistent.
+"""Strongly consistent reading of the logs of a state store in DynamoDB.
 
-A reader gets the log at the time when it read the log's head: entries at or below a head's version were written before
-it and never change, so they may be read page by page. A removal by retention is detected, because it raises the floor
-first.
+A reader gets the log as of the moment at which it read the log's head. Entries at or below the head's version were
+written before that and never change, so they may be read page by page. A removal by retention is detected, because
+retention raises the floor first.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from deployer.state.backends.dynamodb.items import (
 from deployer.state.backends.dynamodb.requests import Requests
 from deployer.state.backends.protocol import REMOVED, Record, SnapshotRecord, Tail
 
-HEADS_AT_ONCE = 100  #: of one TransactGetItems
-ITEMS_AT_ONCE = 100  #: of one BatchGetItem
-_FIRST_PAGE = 600  # items: usually all that a log has since its newest snapshot
-_ATTEMPTS = 100  # while others commit to, or remove, what is being read
+HEADS_AT_ONCE = 100  #: maximum number of heads in one TransactGetItems
+ITEMS_AT_ONCE = 100  #: maximum number of items in one BatchGetItem
+_FIRST_PAGE = 600  # items; a log usually has fewer after its newest snapshot
+_ATTEMPTS = 100  # attempts to read while others commit to the logs or remove entries
 
 
 @dataclass(slots=True)
 class _Found:
-    """A log's head, and items by name that were read with it."""
+    """The head of a log, and the items by name that were read together with it."""
 
     head: Head
     items: dict[str, Item] = field(default_factory=dict)
@@ -50,21 +50,21 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class _Lost:
-    """An object that a head names was removed meanwhile, or is missing."""
+    """The name of an item or object that a reader needs and that was removed meanwhile, or is missing."""
 
     what: str
 
 
 class DynamoReads:
-    """Implements `backend.LogReader`, the reading half of `DynamoBackend`."""
+    """The implementation of `protocol.LogReader` on DynamoDB, which `DynamoBackend` uses to read."""
 
     def __init__(self, requests: Requests, objects: ObjectReader, store_id: str) -> None:
         self._requests, self._objects, self._store = requests, objects, store_id
         self._table = requests.table.name
 
     def key_of(self, log: str) -> str:
-        """Returns the partition of a log. The store's id keeps writers of a store that was removed out of its
-        successor."""
+        """Returns the partition key of a log. It includes the id of the store, so that writers of a removed store
+        cannot write to its successor."""
         return f"{self._store}/{log}"
 
     def tails(self, after: Mapping[str, int]) -> Mapping[str, Tail]:
@@ -81,7 +81,7 @@ class DynamoReads:
             tails = self._tails(after, found)
             if not isinstance(tails, _Lost):
                 return tails
-            if heads == before:  # it does not move, so it was not retention that removed something
+            if heads == before:  # the heads do not change, so retention did not remove the item
                 raise Corrupt("it is missing", where=tails.what, remedy=RECOVERY)
             before = heads
         raise OutcomeUnknown(
@@ -94,7 +94,7 @@ class DynamoReads:
         found: list[Item] = []
         for page in self.pages(log, entry_name(after + 1), entry_name(REMOVED), limit=limit):
             found += page
-        # A removal of entries raises the floor first: a floor read now is above all that is missing.
+        # A removal of entries raises the floor first, so a floor that is read now is at or above all removed entries.
         floor = self.head(log).floor
         records = []
         for item in found:
@@ -131,7 +131,7 @@ class DynamoReads:
     def logs(self) -> Sequence[str]:
         found: list[str] = []
         start: dict[str, Any] = {}
-        while True:  # the whole table: only removing an instance asks for this
+        while True:  # reads the whole table, which is acceptable because it is rarely needed
             answer = self._requests.read(
                 "scan",
                 TableName=self._table,
@@ -157,8 +157,9 @@ class DynamoReads:
     def heads(self, logs: Iterable[str]) -> dict[str, Head]:
         """Returns the heads of several logs, all as of one moment.
 
-        `TransactGetItems` reads so many at one moment. For more, all are read until two rounds find the same: versions
-        only grow, so what both rounds found was so between them.
+        One `TransactGetItems` reads up to `HEADS_AT_ONCE` heads at one moment. More heads are read in rounds until two
+        rounds find the same: versions only grow, so the result of both rounds was true between them. Raises
+        OutcomeUnknown when the logs change too fast.
         """
         wanted = list(logs)
         chunks = [wanted[i : i + HEADS_AT_ONCE] for i in range(0, len(wanted), HEADS_AT_ONCE)]
@@ -175,7 +176,7 @@ class DynamoReads:
         )
 
     def items(self, names: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Item]:
-        """Items by log and name; missing ones are left out."""
+        """Returns items by log and name. Items that do not exist are left out."""
         wanted = [key(self.key_of(log), name) for log, name in names]
         found: dict[tuple[str, str], Item] = {}
         for i in range(0, len(wanted), ITEMS_AT_ONCE):
@@ -188,7 +189,7 @@ class DynamoReads:
     def pages(
         self, log: str, first: str, last: str, *, limit: int | None = None, forward: bool = True, **more: Any
     ) -> Iterator[Sequence[Item]]:
-        """Items with names from `first` to `last`, at most `limit` of them."""
+        """Yields pages of the items with names from `first` to `last`, at most `limit` items in total."""
         request: dict[str, Any] = {
             "TableName": self._table,
             "ConsistentRead": True,
@@ -226,7 +227,10 @@ class DynamoReads:
         return {log: head_of(each.get("Item", {})) for log, each in zip(logs, answer["Responses"], strict=True)}
 
     def _one(self, log: str, after: int) -> _Found:
-        """Returns the head of a log and what follows `after`, in one request where one page holds it: newest first."""
+        """Returns the head of a log and its items after version `after`, read newest first.
+
+        It needs only one request if one page holds all of them.
+        """
         newest = NEWEST if after == 0 else HEAD
         found = _Found(Head())
         for page in self.pages(log, entry_name(after + 1), newest, forward=False, Limit=_FIRST_PAGE):
@@ -273,7 +277,7 @@ class DynamoReads:
         return tails
 
     def _record(self, log: str, item: Item) -> Record:
-        """Raises Missing when its body is an object that is gone."""
+        """Returns the record in an item. Raises Missing when its body is an object that does not exist."""
         body = item["body"]["B"] if "body" in item else self._objects.get(item["body_at"]["S"])
         return Record(log, version_in(item), item["txn_id"]["S"], body)
 
@@ -284,7 +288,7 @@ def _start(head: Head, after: int) -> int:
 
 
 def _needed(head: Head, after: int, start: int) -> list[str]:
-    """Returns the names of what a reader misses, as they are sorted in the table, from the last."""
+    """Returns the names of the items that a reader at version `after` lacks, in descending order of the table."""
     if head.floor == REMOVED:
         return []
     names = [entry_name(version) for version in range(head.version, max(start, head.floor), -1)]

@@ -1,7 +1,7 @@
-"""Requests to one DynamoDB table: they are sent again while that can help, within a limited time; failures are raised
-as deployer's errors. botocore's own retries are off: after a lost answer they would send a write again and report only
-the second outcome.
+"""Requests to one DynamoDB table. A request is repeated within a limited time while that can help, and a failure is
+raised as one of deployer's errors.
 
+botocore's own retries are off: after a lost answer they would send a write again and report only the second outcome.
 Then "another writer won" could not be distinguished from "this write had won already". This module reports that doubt.
 """
 
@@ -36,18 +36,18 @@ from deployer.platform.system.retry import Backoff, steady
 if TYPE_CHECKING:
     from botocore.client import BaseClient
 
-PATIENCE = 10.0  #: seconds in which a request is sent again
-ANSWER_WITHIN = 3.0  #: seconds that one answer is waited for
+PATIENCE = 10.0  #: seconds during which a request is repeated
+ANSWER_WITHIN = 3.0  #: seconds to wait for one answer
 _BACKOFF, _BUSY_PAUSE = Backoff(first=0.01, longest=1.0), steady(0.1)
 
-_BUSY = THROTTLED | {"LimitExceededException"}  # the last of too many tables changed at once
+_BUSY = THROTTLED | {"LimitExceededException"}  # the last code: too many tables change at once
 _CONFLICT = {"TransactionConflict", "TransactionConflictException"}
 _UNSURE = {"InternalServerError", "InternalFailure", "ServiceUnavailable", "TransactionInProgressException"}
 
 
 @dataclass(frozen=True, slots=True)
 class TableAddress:
-    """A DynamoDB table; region and endpoint are those of the environment or profile by default."""
+    """The address of a DynamoDB table. By default, region and endpoint come from the environment or profile."""
 
     name: str
     region: str | None = None
@@ -58,10 +58,10 @@ class TableAddress:
 
 
 class ConditionFailed(Exception):
-    """A write was refused by its condition, or by another transaction on the same items.
+    """A write failed because of its condition, or because of another transaction on the same items.
 
-    `found` holds for each item of a transaction what is there instead, as far as the answer shows it. When `in_doubt`,
-    the same write was sent before without an answer.
+    `found` has the existing item for each item of a transaction, as far as the answer shows it. `in_doubt`: the same
+    write was sent before and got no answer.
     """
 
     def __init__(self, found: Sequence[Mapping[str, Any]], *, in_doubt: bool) -> None:
@@ -70,7 +70,7 @@ class ConditionFailed(Exception):
 
 
 class InUse(DeployerError):
-    """The table is being made or removed at this moment."""
+    """The table is currently being created or removed."""
 
     kind = "InUse"
 
@@ -82,9 +82,10 @@ class Throttled(DeployerError):
 
 
 class Requests:
-    """Thread-safe, and safe to use after a fork: each process has a client of its own.
+    """The sender of requests to one table. It is safe for threads and after a fork: each process has its own client.
 
-    Credentials are found as by boto3, and are never stored or shown.
+    Credentials are found in the same way as by boto3, and are never stored or shown. `patience` and `answer` are in
+    seconds.
     """
 
     def __init__(
@@ -107,19 +108,20 @@ class Requests:
         self._clients: dict[int, BaseClient] = {}
 
     def read(self, operation: str, **parameters: Any) -> dict[str, Any]:
-        """Returns the answer to a read. Raises OutcomeUnknown when none came in time."""
+        """Returns the answer to a read. Raises OutcomeUnknown when no answer came in time."""
         try:
             return self._sent(operation, parameters)
         except Throttled as error:
             raise OutcomeUnknown(error.what, where=error.where, remedy=error.remedy) from None
 
     def write(self, operation: str, **parameters: Any) -> dict[str, Any]:
-        """Returns the answer to a write. Raises ConditionFailed, TurnedAway, and OutcomeUnknown when it may be
-        written."""
+        """Returns the answer to a write. Raises ConditionFailed, Throttled, and OutcomeUnknown when the write may have
+        been carried out."""
         return self._sent(operation, parameters)
 
     def batch(self, operation: str, items: Mapping[str, Any], unprocessed: str) -> Iterator[dict[str, Any]]:
-        """Yields the answers to a batch, of which a busy table does a part at a time. Raises as `read` does."""
+        """Yields the answers to a batch. A busy table carries out only a part of the batch for each request; the rest
+        is sent again. Raises as `read` does."""
         deadline = self._clock.monotonic() + self._patience
         while items:
             answer = self.read(operation, RequestItems=items)
@@ -155,7 +157,7 @@ class Requests:
                     raise ConditionFailed(_found(error), in_doubt=in_doubt) from None
                 if codes & _CONFLICT and operation == "transact_write_items" and not in_doubt:
                     raise ConditionFailed((), in_doubt=False) from None
-                if codes & EXPIRED and not looked_again:  # they may have been renewed on disk
+                if codes & EXPIRED and not looked_again:  # the credentials may have been renewed on disk
                     looked_again = True
                     self._clients.pop(os.getpid(), None)
                     continue
@@ -166,7 +168,7 @@ class Requests:
                 last, throttled = ", ".join(sorted(codes)), bool(codes & _BUSY)
             except (NoCredentialsError, PartialCredentialsError, NoRegionError, ProfileNotFound) as error:
                 raise setting_missing(error, self._where) from error
-            except (EndpointConnectionError, ConnectTimeoutError) as error:  # not even sent
+            except (EndpointConnectionError, ConnectTimeoutError) as error:  # the request was not sent
                 last = str(error)
             except (ConnectionError, HTTPClientError) as error:
                 in_doubt, last = True, str(error)
@@ -229,7 +231,7 @@ class Requests:
 
 
 def _codes(error: ClientError) -> set[str]:
-    """Returns the error's code; for a cancelled transaction the codes of its items instead."""
+    """Returns the code of an error, or for a cancelled transaction the codes of its items."""
     reasons = [reason.get("Code", "None") for reason in error.response.get("CancellationReasons", ())]
     found = {code for code in reasons if code != "None"}
     return found or {str(error.response.get("Error", {}).get("Code", "unknown"))}
@@ -240,5 +242,5 @@ def _found(error: ClientError) -> Sequence[Mapping[str, Any]]:
 
 
 def _call(operation: str) -> str:
-    """`put_item` as AWS calls it."""
+    """Returns AWS's name of an operation, such as `PutItem` for `put_item`."""
     return operation.replace("_", " ").title().replace(" ", "")

@@ -1,4 +1,4 @@
-"""Makes and removes the DynamoDB table of an instance."""
+"""Creation and removal of the DynamoDB table of an instance, and the registration of stores in it."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from deployer.platform.system.clock import Clock
 from deployer.state.backends.dynamodb.items import ITEM, STORE, TABLE_SCHEMA, key, number, text
 from deployer.state.backends.dynamodb.requests import InUse, Requests
 
-_PATIENCE = 120.0  # seconds; AWS makes a table in about ten
+_PATIENCE = 120.0  # seconds; AWS creates a table in about ten seconds
 _PAUSE = 0.5
 
 
 def table_name(root: str, instance: str = "") -> str:
-    """Returns the name of an instance's table when none is declared: no two roots share one."""
+    """Returns the name of an instance's table if the spec does not name one. It is different for each root."""
     last = instance or root.rstrip("/").rpartition("/")[2]
     readable = re.sub(r"[^A-Za-z0-9_.-]", "-", last)[:100]
     return f"deployer-{readable}-{hashlib.blake2b(root.rstrip('/').encode(), digest_size=4).hexdigest()}"
 
 
 def ensure_table(requests: Requests, clock: Clock) -> bool:
-    """Makes the table when there is none, and waits for it; returns whether it was made. Raises Refused for the table
-    of another application."""
+    """Creates the table if it does not exist, and waits until it is ready. Returns whether it was created.
+
+    Raises Refused for the table of another application, and OutcomeUnknown if the table is not ready in time.
+    """
     made, deadline = False, clock.monotonic() + _PATIENCE
     while clock.monotonic() < deadline:
         try:
@@ -34,7 +36,7 @@ def ensure_table(requests: Requests, clock: Clock) -> bool:
             try:
                 requests.write("create_table", TableName=requests.table.name, **TABLE_SCHEMA)
                 made = True
-            except InUse:  # another process makes it at this moment
+            except InUse:  # another process is creating the table
                 clock.sleep(_PAUSE)
             continue
         if found["TableStatus"] in ("ACTIVE", "UPDATING"):
@@ -49,7 +51,7 @@ def ensure_table(requests: Requests, clock: Clock) -> bool:
 
 
 def register_store(requests: Requests, store_id: str, root: str) -> None:
-    """Notes a store in the table; logs can be begun only while the note is there."""
+    """Registers a store in the table. New logs can be started only while the store is registered."""
     note = {**key(store_id, STORE), "root": text(root), "version": number(FORMAT)}
     requests.write("put_item", TableName=requests.table.name, Item=note)
 
@@ -59,13 +61,13 @@ def unregister_store(requests: Requests, store_id: str) -> None:
 
 
 def registered_root(requests: Requests, store_id: str) -> str | None:
-    """Returns the root of the store that the table has under that id; None when it has none."""
+    """Returns the root of the store that is registered under this id; None if it is not registered."""
     answer = requests.read("get_item", TableName=requests.table.name, Key=key(store_id, STORE), ConsistentRead=True)
     return str(answer["Item"]["root"]["S"]) if "Item" in answer else None
 
 
 def has_stores(requests: Requests) -> bool:
-    """Returns whether any store is noted in the table. Reads all of it."""
+    """Returns whether any store is registered in the table. It may read the whole table."""
     start: dict[str, Any] = {}
     while True:
         answer = requests.read(

@@ -1,4 +1,4 @@
-"""The backend of an instance on local disk: the tables of one SQLite file (see `sqlite_file`)."""
+"""The backend of an instance on local disk: the tables of one SQLite file (see `file`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from deployer.state.backends.protocol import REMOVED, Record, SnapshotRecord, Ta
 from deployer.state.backends.sqlite.file import NotWritten, SqliteFile
 from deployer.state.backends.sqlite.logs import SqliteLogs, check_files, refuse_links
 
-OLDEST_SQLITE = (3, 37, 0)  #: the first with STRICT tables
+OLDEST_SQLITE = (3, 37, 0)  #: the first version with STRICT tables
 
 _APPLICATION_ID = 0x44535431  # marks the file as a state store
 _TABLES = """
@@ -37,7 +37,10 @@ SELECT 1 FROM entries WHERE log = ? UNION SELECT 1 FROM snapshots WHERE log = ? 
 
 
 class SqliteBackend:
-    """Fulfils `backend.Backend`. Safe for threads and for processes, forked or not. The file is on a local disk."""
+    """The implementation of `protocol.Backend` on SQLite. It is safe for threads and for processes, forked or not.
+
+    The file must be on a local disk.
+    """
 
     transaction_logs: int | None = None
 
@@ -53,7 +56,7 @@ class SqliteBackend:
         if create:
             refuse_links(path)
             make_private_folder(path.parent, path.parent)
-            with suppress(FileExistsError):  # SQLite gives its other files the mode of this one
+            with suppress(FileExistsError):  # SQLite gives its other files the mode of this file
                 os.close(create_file(path, shared=is_shared(path.parent)))
         else:
             check_files(path)

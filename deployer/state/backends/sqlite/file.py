@@ -1,8 +1,9 @@
-"""One SQLite file in write-ahead log mode: a connection for each thread, transactions, and an fsync for every commit.
+"""One SQLite file in write-ahead log mode: a connection for each thread, transactions, and flushes.
 
-SQLite would flush while it blocks all other writers. So it is configured not to (`synchronous=NORMAL`), and the log is
-flushed after its lock is released: one flush covers the writes of several processes. The log is one file that only
-grows until its pages are in the database and flushed there, so a flush covers all earlier writes.
+By default, SQLite flushes the log while it blocks all other writers. Here it is configured not to flush
+(`synchronous=NORMAL`), and this module flushes the log after SQLite's lock is released, so that one flush covers the
+writes of several processes. The log is one file that only grows until its pages are in the database and flushed there,
+so a flush covers all earlier writes.
 """
 
 from __future__ import annotations
@@ -20,23 +21,23 @@ from typing import Any
 from deployer.errors import Corrupt, DeployerError, OutcomeUnknown
 from deployer.platform.storage.envelope import RECOVERY
 
-BUSY_TIMEOUT = 5.0  #: seconds that a statement waits for another process's transaction
+BUSY_TIMEOUT = 5.0  #: seconds for which a statement waits for another process's transaction
 
 
 class NotWritten(DeployerError):
-    """The transaction was rolled back: what it was to insert exists already, or the file was busy."""
+    """The transaction was rolled back: a row with the same key exists already, or the file was busy."""
 
     kind = "NotWritten"
 
 
 class Connection(sqlite3.Connection):
-    """A connection that knows its process: a forked child must neither use nor close its parent's."""
+    """A connection with the id of its process. A forked child must neither use nor close its parent's connection."""
 
     process = 0
 
 
-#: Held while a connection maps the index of a log for writing, and while one has it for reading only: SQLite has one
-#: mapping of it a process, and would block writes to one that was made for reading.
+#: A lock that is held while a connection maps the index of a log for writing, and as long as a connection has it mapped
+#: for reading only. SQLite has one mapping of an index per process, and refuses writes to a mapping made for reading.
 index_lock = threading.Lock()
 os.register_at_fork(after_in_child=lambda: index_lock._at_fork_reinit())  # type: ignore[attr-defined]
 
@@ -44,12 +45,13 @@ _abandoned: list[sqlite3.Connection] = []
 
 
 def abandon(connection: Connection) -> None:
-    """Keeps a connection of the parent process, so that this one, a fork of it, never closes it."""
+    """Keeps a connection of the parent process referenced, so that this forked process never closes it."""
     _abandoned.append(connection)
 
 
 class SqliteFile:
-    """Safe for threads (a connection each) and for processes, forked or not.
+    """Access to one SQLite file. It is safe for threads, which have a connection each, and for processes, forked or
+    not.
 
     The file must be on a local disk: SQLite's write-ahead log does not work over a network file system.
     """
@@ -61,8 +63,8 @@ class SqliteFile:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Yields the thread's connection; what SQLite refuses is raised as an error of ours, an existing row as
-        NotWritten."""
+        """Yields the thread's connection. Raises NotWritten for a row that exists already, and any other error of
+        SQLite as a DeployerError."""
         try:
             yield self._connection()
         except sqlite3.IntegrityError as error:
@@ -71,20 +73,21 @@ class SqliteFile:
             raise as_deployer_error(error, self.path) from error
 
     def rows(self, statement: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """Returns all rows of a statement that changes nothing."""
+        """Returns all rows of a statement that only reads."""
         with self.reading() as connection:
             return connection.execute(statement, parameters).fetchall()
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """Opens a transaction as `visibly_writing` does, and makes it durable at the end."""
+        """Yields the connection in a transaction as `visibly_writing` does, and makes the transaction durable at the
+        end."""
         with self.visibly_writing() as connection:
             yield connection
         self.flush()
 
     @contextmanager
     def visibly_writing(self) -> Iterator[Connection]:
-        """Yields one transaction, begun as a writer; commits at the end unless rolled back within."""
+        """Yields the connection in a write transaction, and commits it at the end unless the block rolled it back."""
         with self.reading() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -96,22 +99,23 @@ class SqliteFile:
                 self._commit(connection)
 
     def wipe(self) -> None:
-        """Writes the database again without free pages, and empties the write-ahead log unless others read it."""
+        """Rewrites the database without free pages, and empties the write-ahead log unless other connections read
+        it."""
         with self.reading() as connection:
             connection.execute("VACUUM")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def flush(self) -> None:
-        """Makes all durable that was committed until now, by whomever."""
+        """Makes all earlier commits of any process durable. Raises OutcomeUnknown when the disk reports an error."""
         try:
-            # No connection can do it. SQLite's locks are on other files than the log: closing it gives none up.
+            # A connection cannot flush the log. SQLite's locks are on other files, so closing the log releases none.
             log = os.open(f"{self.path}-wal", os.O_RDONLY | os.O_CLOEXEC)
             try:
                 _flush(log)
             finally:
                 os.close(log)
         except FileNotFoundError:
-            return  # all connections were closed: its pages are in the database, and flushed
+            return  # all connections were closed, so the pages of the log are in the database and flushed
         except OSError as error:
             raise OutcomeUnknown(
                 f"whether commits reached the disk is unknown: {error.strerror}",
@@ -132,8 +136,8 @@ class SqliteFile:
             if connection.in_transaction:
                 connection.rollback()
             if primary_code(error) == sqlite3.SQLITE_FULL:
-                raise  # the frame that commits is the last one, and there was no room for it
-            # Any other COMMIT that fails may have written its frames: only the log can show it.
+                raise  # the last frame is the one that commits, and the disk had no room for it
+            # Any other failed COMMIT may have written its frames; only the log can show whether it did.
             raise OutcomeUnknown(f"the commit was not confirmed: {error}", where=self.path) from error
 
     def _connection(self) -> Connection:
@@ -155,7 +159,7 @@ class SqliteFile:
 
 
 def as_deployer_error(error: sqlite3.DatabaseError, path: Path) -> DeployerError:
-    """SQLite's error about the file at `path`, as an error of ours."""
+    """Returns SQLite's error about the file at `path` as a DeployerError."""
     code = primary_code(error)
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return Corrupt(f"the state store's file is damaged: {error}", where=path, remedy=RECOVERY)
@@ -177,16 +181,17 @@ def as_deployer_error(error: sqlite3.DatabaseError, path: Path) -> DeployerError
 
 
 def primary_code(error: sqlite3.Error) -> int:
-    """Returns SQLite's primary result code of an error (https://www.sqlite.org/rescode.html); 0 where it has none."""
+    """Returns SQLite's primary result code of an error (https://www.sqlite.org/rescode.html); 0 if it has none."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
-#: Data and as much of the file's metadata as is needed to read it; macOS knows only the flush of both.
+#: Flushes the data of a file and the metadata that reading needs. macOS only has a flush of the data and all metadata.
 _flush = getattr(os, "fdatasync", os.fsync)
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
-    """Turns the write-ahead log on. While another does it on a new file, SQLite refuses at once and does not wait."""
+    """Turns the write-ahead log on. It repeats the statement, because SQLite does not wait while another process turns
+    the log on for a new file."""
     deadline = time.monotonic() + BUSY_TIMEOUT
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Reading the logs of a state store in a SQLite file: the statements, for readers and writers."""
+"""The statements that read the logs of a state store in a SQLite file, for readers and writers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deployer.state.backends.protocol import Record, SnapshotRecord, Tail
 from deployer.state.model.lost_store import RECOVERY as LOST
 from deployer.state.model.lost_store import missing_beside
 
-# One statement is one moment: entries, floors and snapshots fit each other whatever is committed meanwhile.
+# One statement reads one moment, so entries, floors and snapshots are consistent whatever is committed meanwhile.
 _TAILS = """
 WITH wanted AS (SELECT json_extract(value, '$[0]') AS log, json_extract(value, '$[1]') AS after FROM json_each(?)),
 heads AS (
@@ -37,32 +37,32 @@ Row = tuple[Any, ...]
 
 
 class SqliteRows(Protocol):
-    """A SQLite file that is open, for writing or only for reading."""
+    """An open SQLite file, for writing or only for reading."""
 
     path: Path
 
     def rows(self, statement: str, parameters: Sequence[object] = ()) -> Sequence[Row]:
-        """Returns all rows of a statement that changes nothing."""
+        """Returns all rows of a statement that only reads."""
         ...
 
     def close(self) -> None: ...
 
 
 class SqliteLogs:
-    """Fulfils `backend.LogReader`."""
+    """The implementation of `protocol.LogReader` on SQLite."""
 
     def __init__(self, file: SqliteRows) -> None:
         self._file, self._path, self._rows = file, file.path, file.rows
 
     def check(self) -> None:
-        """Raises NotFound for a file that is not a state store yet, Refused for one of a newer format."""
+        """Raises NotFound for a file that is not a state store yet, and Refused for a newer format."""
         found = self.format()
         if found == 0:
             raise missing_store(self._path)
         refuse_newer(found, self._path)
 
     def format(self) -> int:
-        """Returns the format that the file says it has; 0 for a file that nothing was written to."""
+        """Returns the format number that is stored in the file; 0 for a file without a state store."""
         ((found,),) = self._rows("PRAGMA user_version")
         return int(found)
 
@@ -76,7 +76,7 @@ class SqliteLogs:
                 tails[log] = Tail(self._number(floor, log), pointer, bool(jumped), (), at_version or 0)
             if version is not None:
                 records[log].append(self._record(log, version, txn_id, body))
-        # most of a thousand logs that are asked for at once have nothing new
+        # of a thousand logs that are read at once, most have no new records
         for log, new in records.items():
             if new:
                 tails[log] = replace(tails[log], records=tuple(new))
@@ -104,7 +104,7 @@ class SqliteLogs:
     def close(self) -> None:
         self._file.close()
 
-    # The store's own tables are STRICT. Tables of a file from elsewhere may hold anything.
+    # The tables that deployer creates are STRICT. Tables of a file from another source may contain values of any type.
 
     def _record(self, log: str, version: object, txn_id: object, body: object) -> Record:
         if not isinstance(txn_id, str) or not isinstance(body, bytes):
@@ -123,21 +123,22 @@ class SqliteLogs:
 
 
 def check_files(path: Path) -> None:
-    """Raises NotFound where there is no state store, Refused where a file or the folder of it is a link."""
+    """Raises NotFound if there is no state store at `path`, and Refused if one of its files or its folder is a link."""
     refuse_links(path)
     if not path.is_file():
         raise missing_store(path)
 
 
 def refuse_links(path: Path) -> None:
-    """Raises Refused where the file, its folder, or a file that SQLite keeps beside it is a link: SQLite follows it."""
+    """Raises Refused if the file, its folder, or a file that SQLite keeps beside it is a link, which SQLite would
+    follow."""
     for each in (path.parent, path, *(path.with_name(f"{path.name}-{ending}") for ending in ("wal", "shm", "journal"))):
         refuse_link(each)
 
 
 def missing_store(path: Path) -> NotFound:
-    """Returns the error where there is no state store at `path`, ROOT/_state/state.db. It names the datasets that are
-    left."""
+    """Returns the error for a missing state store at `path`, which is ROOT/_state/state.db. The error names the
+    datasets that still exist."""
     if left := missing_beside(path.parent.parent):
         return NotFound(left, where=path, remedy=LOST)
     return NotFound("there is no state store", where=path, remedy="create the instance first: deployer up")

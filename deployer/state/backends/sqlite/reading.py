@@ -1,13 +1,14 @@
-"""A SQLite file in write-ahead log mode, read without a trace: no lock file, no `-wal`, no `-shm`, no change of times.
+"""Reading of a SQLite file in write-ahead log mode that leaves no trace: it makes no lock file, `-wal` or `-shm`, and
+does not change times of files.
 
-SQLite makes `-wal` and `-shm` for a reader too where it may. Three cases keep it from that:
+SQLite also makes `-wal` and `-shm` for a reader if it may. This module prevents that in three ways:
 
-- Nothing is in the write-ahead log: the file holds everything and is opened as immutable, which makes nothing. Whether
-  another process wrote meanwhile is checked after each statement, which is then run again.
-- The log holds something and its index is there: both are opened for reading only. Writers see such a reader, and do
-  not move pages under it.
-- The log holds something and the index is missing, as in a copy of a folder, or does not fit the log, or cannot be
-  locked for seconds: a private copy is read. SQLite takes ten seconds for each statement to find out that an index does
+- If the write-ahead log is empty, the file has all data and is opened as immutable, which makes no other file. After
+  each statement, the module checks whether another process wrote meanwhile, and then runs the statement again.
+- If the log is not empty and its index exists, both are opened for reading only. Writers see such a reader, and do not
+  move pages that it reads.
+- If the log is not empty, and the index is missing (as in a copy of a folder), does not fit the log, or cannot be
+  locked for seconds, a private copy is read. SQLite needs ten seconds for each statement to detect an index that does
   not fit. So the header of the log is checked first, and an index that did not fit is remembered until the log changes.
 """
 
@@ -31,8 +32,8 @@ from deployer.platform.files.temporary import temporary_folder
 from deployer.state.backends.sqlite.file import BUSY_TIMEOUT, Connection, abandon, as_deployer_error, index_lock
 from deployer.state.backends.sqlite.logs import Row, SqliteLogs, check_files, missing_store
 
-_IN_MEMORY = "/dev/shm"  # noqa: S108 (a folder of its own, for its user alone, is made there)
-_ATTEMPTS = 50  #: how often a statement is run again because of a write meanwhile
+_IN_MEMORY = "/dev/shm"  # noqa: S108 (a private folder of this user is made there)
+_ATTEMPTS = 50  #: attempts to run a statement while other processes write
 _WAL_MAGIC, _WAL_HEADER = 0x377F0682, 32  # https://sqlite.org/fileformat2.html#walformat
 #: The modification time and the size of each log whose index could not be used.
 _unfit: dict[Path, tuple[int, int]] = {}
@@ -40,7 +41,7 @@ _unfit: dict[Path, tuple[int, int]] = {}
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """The state of the files. `log` and `index`: whether `-wal` holds anything, and whether `-shm` is there."""
+    """The state of the files at one moment. `log`: `-wal` is not empty. `index`: `-shm` exists."""
 
     identity: tuple[int, int, int]
     log: bool
@@ -48,8 +49,8 @@ class _Look:
 
 
 def open_to_read(path: Path) -> SqliteLogs:
-    """Returns the logs in the file at `path`. Raises NotFound where there is no state store, Refused for a newer
-    format."""
+    """Returns the logs in the file at `path`, opened for reading only. Raises NotFound if there is no state store, and
+    Refused for a newer format."""
     check_files(path)
     logs = SqliteLogs(SqliteReading(path))
     logs.check()
@@ -57,7 +58,8 @@ def open_to_read(path: Path) -> SqliteLogs:
 
 
 class SqliteReading:
-    """Safe for threads (a connection each) and for processes, forked or not."""
+    """Read-only access to a SQLite file. It is safe for threads, which have a connection each, and for processes,
+    forked or not."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -65,8 +67,10 @@ class SqliteReading:
         self._connections: weakref.WeakSet[Connection] = weakref.WeakSet()
 
     def rows(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
-        """Returns all rows of a statement that changes nothing, as of one moment. Raises NotFound where the file is
-        gone."""
+        """Returns all rows of a statement that only reads, as of one moment.
+
+        Raises NotFound if the file no longer exists, and OutcomeUnknown if it changes faster than it can be read.
+        """
         for _ in range(_ATTEMPTS):
             look = self._look()
             try:
@@ -87,7 +91,7 @@ class SqliteReading:
                     found = self._apart(statement, parameters)
                 except FileNotFoundError:
                     continue
-            except FileNotFoundError:  # the log, which is gone when its last writer closes it
+            except FileNotFoundError:  # the log was removed, because its last writer closed it
                 continue
             if self._look() == look:
                 return found
@@ -119,26 +123,27 @@ class SqliteReading:
         return about.st_mtime_ns, about.st_size
 
     def _index_may_fit(self) -> bool:
-        """Returns False where the log's header is damaged, or SQLite could not use the index of this log before."""
+        """Returns whether the index may fit the log: False if the log's header is damaged, or if SQLite could not use
+        the index of this log before."""
         if self.path in _unfit and _unfit[self.path] == self._log_identity():
             return False
-        # Locks are on the database and on the index: opening and closing the log here gives none up.
+        # SQLite's locks are on the database and on the index, so opening and closing the log here releases none.
         with Path(f"{self.path}-wal").open("rb") as log:
             return _is_wal_header(log.read(_WAL_HEADER))
 
     def _shared(self, statement: str, parameters: Sequence[object]) -> list[Row]:
-        """Returns the rows beside writers, by a connection for this statement alone (see `index_lock`)."""
+        """Returns the rows while others may write, with a connection for only this statement (see `index_lock`)."""
         self._drop()
         with index_lock, closing(_opened(f"file:{quote(str(self.path))}?mode=ro&readonly_shm=1")) as connection:
             return connection.execute(statement, parameters).fetchall()
 
     def _apart(self, statement: str, parameters: Sequence[object]) -> list[Row]:
-        """Returns the rows of a private copy, for a log of whose index others have the locks for seconds."""
+        """Returns the rows from a private copy, for a log whose index cannot be used or is locked for seconds."""
         with closing(self._copied()) as connection:
             return connection.execute(statement, parameters).fetchall()
 
     def _connection(self, look: _Look) -> Connection:
-        """This thread's connection to the file as the look has it."""
+        """Returns this thread's connection to the file in the state `look`."""
         held: Connection | None = getattr(self._local, "connection", None)
         if held is not None and held.process == os.getpid() and self._local.look == look:
             return held
@@ -158,7 +163,8 @@ class SqliteReading:
         self._local.connection = None
 
     def _copied(self) -> Connection:
-        """Returns the content of a private copy, in memory. The copy is made in memory too where the disk is full."""
+        """Returns a connection to the content of a private copy, in memory. If the disk is full, the copied files are
+        in memory too."""
         settle_temporary_folder()
         try:
             return self._copied_by_way_of(None)
@@ -182,7 +188,7 @@ class SqliteReading:
 
 
 def _is_wal_header(header: bytes) -> bool:
-    """Returns whether the checksum of a log's header is right, as SQLite's file format defines it."""
+    """Returns whether a log's header has the checksum that SQLite's file format defines."""
     magic = int.from_bytes(header[:4])
     if len(header) < _WAL_HEADER or magic & ~1 != _WAL_MAGIC:
         return False

@@ -1,4 +1,4 @@
-"""The files of a table, and what the state knows of each.
+"""The data files of a table, as the state stores them.
 
 `deployer.state.model.entities` and every layer above `deployer.state` may import it.
 """

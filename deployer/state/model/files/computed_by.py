@@ -1,9 +1,9 @@
-"""The definitions that computed the values of columns in a file: the text in `File.computed`, and what it says.
+"""The definitions that computed the values of columns in a file, as the text in `File.computed` stores them.
 
-A definition is known by its identity, and a column by Lance's field id, so that a rename changes nothing. A file of
-merged rows may have several definitions of one column. Among them, an empty identity means rows that no definition is
-known for: these are null, or were written by others. `outdated-` means values that were computed from inputs that were
-written since.
+The text has the identity of a definition for Lance's field id of a column, so that renaming a column changes nothing. A
+file of merged rows may have several definitions of one column. An empty identity stands for rows without a known
+definition: their values are null, or other programs wrote them. `outdated-` stands for values whose inputs were written
+after the values were computed.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from deployer.state.model.files.data_file import File
 
-UNKNOWN = ""  #: the identity of rows that no definition is known for
-OUTDATED = "outdated-"  #: that of rows whose inputs were written since they were computed; as a version, `outdated`
+UNKNOWN = ""  #: the identity for rows without a known definition
+OUTDATED = "outdated-"  #: the identity for rows whose inputs were written later; as a version, it is `outdated`
 
 Definitions = Mapping[int, tuple[str, ...]]  #: the identities in a file, in alphabetical order, by field id
 
 
 @lru_cache(maxsize=4096)
 def definitions_of(text: str) -> Definitions:
-    """Returns what the text says. A text that cannot be read says nothing: its rows count as not computed."""
+    """Returns the definitions in the text; none for a text that is not valid, so that its rows count as not
+    computed."""
     if not text:
         return MappingProxyType({})
     try:
@@ -38,13 +39,13 @@ def definitions_of(text: str) -> Definitions:
 
 
 def to_text(definitions: Definitions) -> str:
-    """Returns the text that says this: JSON, the same text for the same definitions, empty where there are none."""
+    """Returns the text of the definitions as JSON. It is the same for equal definitions, and empty without any."""
     known = {str(field): sorted(set(each)) for field, each in sorted(definitions.items()) if {*each} - {UNKNOWN}}
     return json.dumps(known, ensure_ascii=False, separators=(",", ":")) if known else ""
 
 
 def joined(texts: Iterable[str]) -> str:
-    """Returns the text of a file with the rows of files that have these texts."""
+    """Returns the text for a file that has the rows of several files with these texts."""
     different = set(texts)
     if len(different) < 2:
         return next(iter(different), "")
@@ -63,43 +64,47 @@ def with_definitions(text: str, identities: Mapping[int, str]) -> str:
 
 
 def with_rows_of(text: str, others: str) -> str:
-    """Returns the text of a file that says itself what computed some columns, and has the others from other files."""
+    """Returns the text of a file whose own `text` defines some columns; the definitions of the other columns come from
+    `others`, the text of the files whose rows it has."""
     return to_text({**definitions_of(others), **definitions_of(text)})
 
 
 def without_fields(text: str, fields: Collection[int]) -> str:
-    """Returns the text after others wrote values of these fields, or removed them."""
+    """Returns the text after values of these fields were written without their definitions, or were removed."""
     return to_text({field: each for field, each in definitions_of(text).items() if field not in fields})
 
 
 def with_outdated(text: str, fields: Collection[int]) -> str:
-    """Returns the text after others wrote inputs of these fields; those that no definition is known for stay so."""
+    """Returns the text after inputs of these fields were written. Fields without a known definition stay without
+    one."""
     known = definitions_of(text)
     return to_text({**known, **{field: (OUTDATED,) for field in fields if field in known}})
 
 
 def is_computed(text: str, field: int, identity: str) -> bool:
-    """Returns whether all rows are computed by the definition with that identity."""
+    """Returns whether the definition with this identity computed all rows of the field."""
     return definitions_of(text).get(field) == (identity,)
 
 
 def has_others(text: str, field: int, identity: str) -> bool:
-    """Returns whether some rows are computed by another definition, so that values say nothing about which are."""
+    """Returns whether another definition computed some rows of the field. Values then do not show which definition
+    computed a row."""
     return any(each not in (identity, UNKNOWN) for each in definitions_of(text).get(field, ()))
 
 
 def has_outdated(text: str, field: int) -> bool:
-    """Returns whether some rows were computed from inputs that others wrote since."""
+    """Returns whether some rows of the field have inputs that were written after the rows were computed."""
     return OUTDATED in definitions_of(text).get(field, ())
 
 
 def has_unknown(text: str, field: int) -> bool:
-    """Returns whether there are rows that no definition is known for."""
+    """Returns whether some rows of the field have no known definition."""
     return UNKNOWN in definitions_of(text).get(field, (UNKNOWN,))
 
 
 def rows_by_definition(files: Iterable[File], field: int) -> dict[tuple[str, ...], int]:
-    """Returns the number of rows in files with the same definitions of a field; `()` has rows of unknown ones."""
+    """Returns the number of rows in files by their definitions of a field; the key `()` has files without a known
+    one."""
     found = Counter[tuple[str, ...]]()
     for file in files:
         found[definitions_of(file.computed).get(field, ())] += file.rows

@@ -1,4 +1,4 @@
-"""The data files (Lance fragments) of one table: a value that holds a million of them and changes cheaply."""
+"""The data files (Lance fragments) of one table: an immutable value for a million files, with cheap changes."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from deployer.state.model.persistent_map import LayeredMap
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from deployer.state.model.files.segments import Segment  # loads Arrow, which most commands do without
+    from deployer.state.model.files.segments import Segment  # loads Arrow, which most commands do not need
 
-OVERLAY_LIMIT = 4096  #: changed files that are held one by one before they become an Arrow segment
+OVERLAY_LIMIT = 4096  #: number of changed files in the overlay above which they become an Arrow segment
 
 
 class Files:
     """An immutable collection of files, by fragment id.
 
-    Arrow segments hold the bulk and are shared by all states; a small overlay holds what changed since. `count`,
-    `rows` and `bytes` are of the files it holds now. Look-ups return files in ascending order of fragment id.
+    Arrow segments hold most files and are shared by all states. A small overlay holds the later changes. `count`,
+    `rows` and `bytes` are the totals of the current files. Look-ups return files in ascending order of fragment id.
     """
 
     __slots__ = ("_largest_id", "_overlay", "_segments", "bytes", "count", "rows")
@@ -46,14 +46,20 @@ class Files:
 
     @staticmethod
     def from_arrow(table: pa.Table, *, in_order: bool = False) -> Files:
-        """Returns files of a table with the columns of `segments.SCHEMA`, and those of `segments.CLUSTERED` and
-        `segments.COMPUTED` where some file has them; `in_order`: it is known to be in their order."""
+        """Returns the files in an Arrow table with the columns of `segments.SCHEMA`.
+
+        The table has the columns of `segments.CLUSTERED` and `segments.COMPUTED` too if some file has values for them.
+        `in_order`: the table is known to be in the order of a segment.
+        """
         from deployer.state.model.files.segments import Segment
 
         return Files._of((Segment.of(table, in_order=in_order),) if table.num_rows else ())
 
     def changed(self, added: Sequence[File] = (), removed: Sequence[int] = ()) -> Files:
-        """Returns the files with `removed` (ids held) taken away and `added` (ids not held otherwise) put in."""
+        """Returns the files without those in `removed` (ids of the files), and with those in `added`.
+
+        The ids of the added files must be new, or be in `removed`.
+        """
         gone = [file for file in map(self.get, dict.fromkeys(removed)) if file is not None]
         put: dict[int, File | None] = {file.fragment_id: None for file in gone}
         put.update((file.fragment_id, file) for file in added)
@@ -68,7 +74,8 @@ class Files:
         return after._settled() if len(after._overlay) > OVERLAY_LIMIT else after
 
     def _settled(self) -> Files:
-        """Returns the same files with the overlay made a segment; segments stay at least twice the size of the next."""
+        """Returns the same files, with the overlay as a segment. Each segment stays at least twice as large as the
+        next."""
         from deployer.state.model.files.segments import Segment
 
         changed = list(self._overlay)
@@ -83,7 +90,7 @@ class Files:
         return Files._of(tuple(segments))
 
     def get(self, fragment_id: int) -> File | None:
-        """Returns the file with that id, or None."""
+        """Returns the file with this id; None if it does not exist."""
         if fragment_id > self._largest_id:
             return None
         if fragment_id in self._overlay:
@@ -97,29 +104,29 @@ class Files:
         return isinstance(fragment_id, int) and self.get(fragment_id) is not None
 
     def missing(self, fragment_ids: Iterable[int]) -> tuple[int, ...]:
-        """Returns the ids that are not held."""
+        """Returns those of the ids that no file has."""
         return tuple(i for i in fragment_ids if i not in self)
 
     def overlapping(self, lower: Key = b"", upper: Key | None = None) -> list[File]:
-        """Returns files that can hold a key k with lower <= k < upper; files of unknown range are always among them."""
+        """Returns the files that can have a key k with lower <= k < upper, and all files with an unknown range."""
         found = [file for segment in self._segments for file in segment.overlapping(lower, upper)]
         return self._with_overlay(found, lambda file: file.overlaps(lower, upper))
 
     def overlapping_columns(
         self, ranges: Mapping[int, Bounds], lower: Key = b"", upper: Key | None = None
     ) -> list[File]:
-        """Returns files that can hold a row with a key in [lower, upper) and its row-key columns (by position) in
-        `ranges`."""
+        """Returns the files that can have a row with a key k, lower <= k < upper, whose row-key columns (by position)
+        are within `ranges`."""
         found = [file for segment in self._segments for file in segment.overlapping_columns(ranges, lower, upper)]
         return self._with_overlay(found, lambda file: file.overlaps(lower, upper) and file.overlaps_columns(ranges))
 
     def clusterings(self) -> set[str]:
-        """Returns how files are arranged by CLUSTER; some may no longer be so."""
+        """Returns the arrangements of files by CLUSTER. It may include arrangements of files that were removed."""
         found = {file.clustering for file in self._overlay.values() if file is not None and file.clustering}
         return found.union(*(segment.clusterings for segment in self._segments))
 
     def for_partition(self, partition_id: str | None) -> list[File]:
-        """Returns files recorded under exactly that partition; None gives the unplaced ones."""
+        """Returns the files that are recorded under exactly this partition; for None, the files without a partition."""
         found = [file for segment in self._segments for file in segment.in_partition(partition_id)]
         return self._with_overlay(found, lambda file: file.partition == partition_id)
 
@@ -130,8 +137,8 @@ class Files:
         return sorted(found, key=lambda file: file.fragment_id)
 
     def to_arrow(self) -> pa.Table:
-        """Returns all files as a table with the columns that `from_arrow` takes, in the order of `min_key`, unknown
-        last."""
+        """Returns all files as a table with the columns that `from_arrow` takes, in the order of `min_key`. Files
+        without a known range are last."""
         from deployer.state.model.files.segments import SCHEMA, Segment
 
         changed = list(self._overlay)

@@ -1,4 +1,4 @@
-"""Many files as one sorted Arrow table, searched by key range, by fragment id and by partition."""
+"""Many files as one sorted Arrow table, which can be searched by key range, by fragment id and by partition."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SCHEMA = pa.schema(
         pa.field("sorted", pa.bool_(), nullable=False),
     ]
 )
-#: The columns of clustered files, which a segment without any does not have; null for the others.
+#: The columns of clustered files. They are null for other files, and a segment without clustered files omits them.
 CLUSTERED = pa.schema(
     [
         pa.field("clustering", pa.dictionary(pa.int32(), pa.string())),
@@ -38,17 +38,17 @@ CLUSTERED = pa.schema(
         pa.field("cluster_max", pa.list_(pa.binary())),
     ]
 )
-#: The column of files with computed values, which a segment without any does not have; empty for the others.
+#: The column of files with computed values. It is empty for other files, and a segment without such files omits it.
 COMPUTED = pa.schema([pa.field("computed", pa.dictionary(pa.int32(), pa.string()))])
 _ORDER = [("min_key", "ascending"), ("fragment_id", "ascending")]  # nulls at the end
 _BLOCK = 4096
 
 
 class Segment:
-    """Files in the order of `min_key`, those without one last, of which some may have been removed since.
+    """Files in the order of `min_key`; files without one are last. Some of the files may have been removed.
 
-    The largest `max_key` of every block of 4,096 files is kept, so that a key range needs a binary search, a pass over
-    the block maxima and a look into the few blocks that can match.
+    The segment keeps the largest `max_key` of each block of 4,096 files. So a search for a key range consists of a
+    binary search, a pass over the block maxima, and a search in the few blocks that can match.
     """
 
     def __init__(self, table: pa.Table, alive: npt.NDArray[np.bool_] | None = None) -> None:
@@ -84,7 +84,7 @@ class Segment:
 
     @property
     def table(self) -> pa.Table:
-        """The files that are left, in order."""
+        """The files that were not removed, in order."""
         return self._table if self._alive is None else self._table.filter(pa.array(self._alive))
 
     @property
@@ -100,7 +100,7 @@ class Segment:
         return int(self._ids.max()) if len(self._ids) else -1
 
     def without(self, fragment_ids: Sequence[int]) -> Segment:
-        """Returns the segment with those of the ids that it holds removed."""
+        """Returns the segment without the files that have these ids. Ids of other files are ignored."""
         rows = [row for row in map(self._row, fragment_ids) if row is not None]
         if not rows:
             return self
@@ -110,7 +110,7 @@ class Segment:
             return Segment(self._table.filter(pa.array(alive)).combine_chunks())
         after = Segment(self._table, alive)
         after._positions = self._positions
-        for name in ("_ids", "_by_id", "_block_maxima", "_partition_codes"):  # of the whole table, so still right
+        for name in ("_ids", "_by_id", "_block_maxima", "_partition_codes"):  # valid, because they describe all files
             if name in self.__dict__:
                 after.__dict__[name] = self.__dict__[name]
         return after
@@ -132,7 +132,7 @@ class Segment:
 
     @property
     def clusterings(self) -> set[str]:
-        """The arrangements of files by CLUSTER, those of removed files included."""
+        """The arrangements of files by CLUSTER, including those of removed files."""
         if CLUSTERED.names[0] not in self._table.column_names or not self._table.num_rows:
             return set()
         return set(self._column(CLUSTERED.names[0]).dictionary.to_pylist()) - {""}
@@ -147,11 +147,11 @@ class Segment:
         end = keyed if upper is None else bisect_left(self._min_keys, upper, 0, keyed)
         maxima = self._block_maxima
         blocks = [b for b in range(-(-end // _BLOCK)) if maxima[b] >= lower]
-        if len(blocks) > 64:  # a wide range: one pass over all is cheaper than one a block
+        if len(blocks) > 64:  # for a wide range, one pass over all files is faster than a pass for each block
             found = [self._at_or_above(lower, 0, end)]
         else:
             found = [self._at_or_above(lower, b * _BLOCK, min((b + 1) * _BLOCK, end)) for b in blocks]
-        rows = np.concatenate([*found, np.arange(keyed, self._table.num_rows)])  # the last are of unknown range
+        rows = np.concatenate([*found, np.arange(keyed, self._table.num_rows)])  # the last files have no known range
         return rows if self._alive is None else rows[self._alive[rows]]
 
     def _at_or_above(self, lower: Key, start: int, end: int) -> Rows:
@@ -165,7 +165,7 @@ class Segment:
         return hits
 
     def _elements(self, name: str, position: int, rows: Rows) -> pa.Array:
-        """Returns one position of a list column for the rows; null where the list is shorter, so the range unknown."""
+        """Returns one position of a list column for the rows. It is null for a shorter list: the range is unknown."""
         whole = self._positions.get((name, position))
         if whole is None and 8 * len(rows) < self._table.num_rows:
             return _nth(self._column(name).take(pa.array(rows)), position)
@@ -244,7 +244,7 @@ class Segment:
 
 
 def _schema(names: set[str]) -> pa.Schema:
-    """Returns the schema of files of which some have what these columns are for."""
+    """Returns the schema of a segment with `SCHEMA` and those of the optional columns that `names` includes."""
     more = [each for each in (CLUSTERED, COMPUTED) if each.names[0] in names]
     return pa.schema([*SCHEMA, *(field for each in more for field in each)])
 
@@ -257,7 +257,7 @@ def _nth(lists: pa.Array, position: int) -> pa.Array:
 
 
 class _Keys(Sequence[Key]):
-    """An Arrow binary array for `bisect`: reads single values without converting the rest."""
+    """An Arrow binary array as a sequence for `bisect`, which reads single values without converting the others."""
 
     def __init__(self, array: pa.Array) -> None:
         self._array = array

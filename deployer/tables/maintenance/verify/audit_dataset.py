@@ -27,7 +27,7 @@ from deployer.tables.ingest.keys.repeated import repeated_keys
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
-SAMPLE = 20  #: files whose keys are read unless all are
+SAMPLE = 20  #: number of files whose keys are read if not all files are read
 _SHOWN = 3
 
 
@@ -35,8 +35,8 @@ _SHOWN = 3
 class DatasetAudit:
     """The differences found; `files_read` is the number of files whose keys were read.
 
-    `stale` are the files that the dataset has, of which something else is recorded than is in them. `newest` is the
-    dataset's newest version, 0 when it cannot be opened.
+    `stale` are the fragment ids of files in the dataset whose record differs from their content. `newest` is the
+    dataset's newest version; 0 means that the dataset cannot be opened.
     """
 
     differences: tuple[Difference, ...] = ()
@@ -48,8 +48,8 @@ class DatasetAudit:
 def audit_dataset(root: str, entry: TableEntry, state: TableState, *, full: bool = False) -> DatasetAudit:
     """Compares the recorded version of the dataset with `state`, and reports newer versions in Lance.
 
-    The keys of `SAMPLE` files are read, of all with `full`. Where those of all files are read, unique keys are looked
-    for that several rows have. Nothing is recorded and nothing changed.
+    Reads the keys of `SAMPLE` files, or with `full` of all files. If the keys of all files are read, it also reports
+    unique keys that several rows have. It records and changes nothing.
     """
     where = f"table/{entry.full_name}"
     location = dataset_location(root, entry)
@@ -84,7 +84,7 @@ def _behind(where: str, newest: int, state: TableState) -> Difference:
 
 
 def _savepoints(root: str, location: str, state: TableState, where: str) -> Iterator[Difference]:
-    """Yields savepoints whose version of the dataset is gone, which only programs other than deployer remove."""
+    """Yields the savepoints whose version of the dataset does not exist. Only other programs remove such a version."""
     old = {each.number: dataset_uri(root, each.location) for each in state.datasets}
     for savepoint in sorted(state.savepoints.values(), key=lambda each: each.name):
         place = location if savepoint.dataset == state.dataset else old.get(savepoint.dataset, location)
@@ -151,7 +151,8 @@ class _DatasetAudit:
         return self.listed
 
     def chosen(self, full: bool) -> list[File]:
-        """Returns files whose keys, and columns that they are clustered by, are to be read: all, or some by chance."""
+        """Returns the files whose keys and clustered columns are read: with `full` all files, otherwise at most
+        `SAMPLE` random ones."""
         keyed = bool(self.state.properties.row_keys)
         there = {fragment.fragment_id for fragment in self.dataset.get_fragments()}
         files = [file for file in self.state.files if file.fragment_id in there and (keyed or file.clustering)]
@@ -160,7 +161,7 @@ class _DatasetAudit:
         return random.sample(files, SAMPLE)
 
     def repeated_keys(self) -> Iterator[Difference]:
-        """Yields rows with the same unique keys, which only programs other than deployer add."""
+        """Yields a difference for rows with the same unique keys. Only other programs add such rows."""
         keys = self.state.properties.row_keys
         if not has_unique_keys(self.state) or not all(name in self.dataset.schema.names for name in keys):
             return
@@ -246,7 +247,7 @@ def _is_sorted(rows: Any, columns: list[str]) -> bool:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Returns whether values are the same place by place; null is null, and NaN is NaN."""
+    """Returns whether the values at all places are equal. Two nulls are equal, and so are two NaN."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -84,7 +84,7 @@ class Rebuild:
 
 
 def plan_rebuild(root: str, declared: ProjectDeclarations, on_progress: OnProgress = no_progress) -> Rebuild:
-    """Returns what can be rebuilt. Changes nothing. Raises Refused where the state store is there and whole."""
+    """Returns the plan of a rebuild. Changes nothing. Raises Refused if the state store exists and is complete."""
     require_lost(root)
     found = find_datasets(root, records_at(root), declared.instance.name)
     problems = found.problems
@@ -112,7 +112,7 @@ def plan_rebuild(root: str, declared: ProjectDeclarations, on_progress: OnProgre
 
 
 def require_lost(root: str) -> None:
-    """Raises Refused for a state store that is there, has tables, and can be read."""
+    """Raises Refused for a state store that exists, has tables, and can be read."""
     try:
         with closing(open_reader(root)) as store:
             tables = len(store.instance().tables)
@@ -128,7 +128,10 @@ def require_lost(root: str) -> None:
 
 
 def apply_rebuild(planned: Rebuild) -> str | None:
-    """Writes the new state store; returns the new place of the damaged one. Raises the refusals of storage."""
+    """Writes the new state store. Returns the path to which the damaged store was moved; None if there was none.
+
+    Raises the errors of the storage.
+    """
     declared = planned.declared
     updates: list[InstanceUpdate] = [
         SetInstanceProperties({SPEC: instance_to_json(declared.instance), OWNER: declared.owner})
@@ -161,7 +164,7 @@ def _rebuilt(claim: Claim, origin: str, notes: tuple[str, ...]) -> RebuiltTable:
         )
     with lance_errors(current.uri):
         log = rebuilt_log(current, claim.former, local_user())
-    live_table(entry, log.state)  # raises Corrupt where the record's settings are not a table's
+    live_table(entry, log.state)  # raises Corrupt if the settings in the record are not valid
     if log.lost:
         notes = (*notes, f"savepoints of datasets that are gone: {', '.join(log.lost)}")
     return RebuiltTable(entry, origin, log, notes)
@@ -170,7 +173,7 @@ def _rebuilt(claim: Claim, origin: str, notes: tuple[str, ...]) -> RebuiltTable:
 def _unrecorded(
     root: str, found: FoundDataset, declared: ProjectDeclarations
 ) -> Iterator[tuple[Claim, str, tuple[str, ...]]]:
-    """Datasets without a record, as tables; those of one table together."""
+    """Yields the tables of datasets without a record. All datasets of one table are yielded together."""
     groups: dict[str, list[Location]] = {}
     for location in found.made:
         if (parts := _MADE.fullmatch(location)) is not None:
@@ -191,7 +194,7 @@ def _unrecorded(
 def _claimed(
     root: str, several: list[Location], declared: ProjectDeclarations
 ) -> tuple[Claim, str, tuple[str, ...]] | None:
-    """Returns the table that datasets of one name and id are. None where a creation left nothing but an empty
+    """Returns the table to which the datasets with one name and id belong; None if a failed creation left only an empty
     dataset."""
     location = _newest(root, several)
     parts = _MADE.fullmatch(location)
@@ -230,7 +233,8 @@ def _claimed(
 
 
 def _newest(root: str, several: Sequence[Location]) -> Location:
-    """Returns the dataset that replaced the others, by commit metadata. Raises Conflict where that does not show it."""
+    """Returns the dataset that replaced the others, according to commit metadata. Raises Conflict if the metadata does
+    not show it."""
     if len(several) == 1:
         return several[0]
     newest = max(several, key=lambda each: each.number or 1)
@@ -248,7 +252,8 @@ def _newest(root: str, several: Sequence[Location]) -> Location:
 
 
 def _properties(dataset: LanceDataset, spec: TableSpec | None, owner: str) -> tuple[TableProperties, tuple[str, ...]]:
-    """Returns the properties that only the specs have; without a spec, those of a table without keys and owner."""
+    """Returns the properties from the specs, and notes about them. Without a spec, they are those of a table without
+    keys and owner."""
     storage = Storage(
         data_storage_version=str(dataset.data_storage_version),
         stable_row_ids=None if dataset.has_stable_row_ids else False,
@@ -264,6 +269,6 @@ def _properties(dataset: LanceDataset, spec: TableSpec | None, owner: str) -> tu
         spec = replace(spec, row_keys=(), sort_keys=(), split_points=())
     if str(dataset.data_storage_version) == spec.storage.data_storage_version:
         storage = spec.storage
-    # The next plan looks at the keys of all rows before they are unique.
+    # The next plan checks the keys of all rows before it declares them unique.
     properties = declared_properties(replace(spec, storage=storage, unique=False), owner)
     return properties, tuple(notes)

@@ -29,7 +29,7 @@ from deployer.state.transactions.tables import to_record
 from deployer.tables.maintenance.verify.audit_dataset import DatasetAudit, audit_dataset
 from deployer.tables.open_table import find_entry
 
-_AGAIN = 5  #: how often a table is checked again because others commit to it meanwhile
+_AGAIN = 5  #: how often the check of a table is repeated because others commit to the table meanwhile
 HOUR = 3_600_000  #: ms; younger pending commits are not changed
 
 
@@ -37,7 +37,7 @@ HOUR = 3_600_000  #: ms; younger pending commits are not changed
 class Verification:
     """The findings for the instance (`name` is `instance`) or a table.
 
-    `unfinished` is work of a dead process that the next process ends; it is not a difference.
+    `unfinished` is the work of a dead process that the next process completes; it is not a difference.
     """
 
     name: str
@@ -52,9 +52,9 @@ class Verification:
 
 
 def verify(store: StateReader, root: str, names: Sequence[str] = (), *, full: bool = False) -> Iterator[Verification]:
-    """Yields the instance and its tables, or the tables named alone (by name or id). Changes nothing.
+    """Yields the findings for the instance and its tables, or only for the tables in `names` (names or ids).
 
-    Where the instance's log is too damaged to show its tables, their logs are verified alone.
+    If the instance's log is too damaged to show its tables, only the logs are verified. It changes nothing.
     """
     audit = store.audit(INSTANCE_LOG)
     if audit.state is None:
@@ -97,7 +97,7 @@ def _chosen(instance: InstanceState, names: Sequence[str]) -> list[TableEntry]:
 
 
 def named_entry(entries: Iterable[TableEntry], name: str) -> TableEntry:
-    """Returns the table of that name or id, whatever its status. Raises NotFound, InvalidInput."""
+    """Returns the table with this name or id, whatever its status. Raises NotFound and InvalidInput."""
     listed = list(entries)
     for entry in listed:
         if name in (entry.table_id, entry.full_name):
@@ -114,7 +114,7 @@ def _verified(store: StateReader, root: str, entry: TableEntry, *, full: bool, a
     }[entry.status]
     try:
         audit = store.audit(entry.table_id)
-    except NotFound:  # its log is removed, and the instance does not record that yet
+    except NotFound:  # the log is removed, and the instance does not record the removal yet
         audit = LogAudit(entry.table_id, None)
     if entry.status != "active":
         return Verification(name, audit, unfinished=(*unfinished, *_folders(audit)))
@@ -196,7 +196,7 @@ def _repair_table(
     if wrong := fault_of_pair(entry, state):
         yield Step(where, f"{wrong}; {FORGED}", left=True)
         return
-    live_table(entry, state)  # raises Corrupt for what no repair changes
+    live_table(entry, state)  # raises Corrupt for a fault that a repair cannot change
     found = audit_dataset(root, entry, state, full=True)
     yield from (
         Step(each.where, f"{each.what}; {lost_data(entry.full_name)}", left=True)
@@ -222,13 +222,13 @@ def _repair_table(
         if not dry_run:
             try:
                 store.commit(entry.table_id, [CommitAbandoned(each.job_id)])
-            except Conflict:  # it ended at this moment
+            except Conflict:  # the commit ended meanwhile
                 continue
         yield Step(where, f"gave up the commit of job {each.job_id} ({each.kind}), which never reached Lance")
 
 
 def _wrong(root: str, entry: TableEntry, state: TableState, found: DatasetAudit) -> list[TableUpdate]:
-    """Returns the updates that record the content of the version that the log has seen last, where the log differs."""
+    """Returns the updates that record the content of the last recorded version of the dataset where the log differs."""
     dataset = open_dataset(dataset_location(root, entry), state.lance_version)
     updates = [each for each in missing_updates(dataset, state) if not isinstance(each, SetLanceVersion)]
     named = {i for update in updates for i in getattr(update, "removed", ())}

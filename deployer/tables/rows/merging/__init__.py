@@ -1,4 +1,4 @@
-"""A merge: rows of a source matched with the table's by key, then inserted, updated and deleted in one commit.
+"""Merges: one commit inserts, updates and deletes rows after matching the rows of a source with the table's by key.
 
 `deployer.cli`, `deployer.spark` and `deployer.table` may import it.
 """

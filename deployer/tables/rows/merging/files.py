@@ -1,4 +1,4 @@
-"""The rows of files, for a merge: with those of the table's columns that the files have."""
+"""Reading of the source rows of a merge from files. The rows have the table's columns that the files have."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from deployer.tables.ingest.rows.bad_rows import refusal
 from deployer.tables.open_table import OpenTable
 from deployer.tables.rows.merging.source_parts import RowBatches
 
-LISTED = 10  #: bad rows that an error lists
+LISTED = 10  #: maximum number of bad rows that an error lists
 _IGNORE_EXTRA = re.compile(r"out with --ignore-extra")
 
 
 def read_files(table: OpenTable, paths: Sequence[str], format: Format | None, options: ReadOptions) -> RowBatches:
-    """Returns the rows as they are read, cast as a load casts them.
+    """Returns the rows of the files, which are read during iteration and cast as a load casts them.
 
-    Raises NotFound and InvalidInput for files that cannot be read or that have other columns; Refused for bad rows, as
-    soon as all rows are read.
+    Raises NotFound and InvalidInput for files that cannot be read or that have other columns. The iteration raises
+    Refused for bad rows after all rows are read.
     """
     sources = with_dialects(find_sources(tuple(paths), format), options)
-    open_schema = pa.schema([pa.field(each.name, each.type) for each in table.schema])  # no column is needed
+    open_schema = pa.schema([pa.field(each.name, each.type) for each in table.schema])  # no column is required here
     try:
         found = plan_reading(sources, open_schema, (), options, ignore_extra=False, listed=LISTED)
     except InvalidInput as error:  # a merge has no option that leaves columns out

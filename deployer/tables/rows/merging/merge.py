@@ -1,9 +1,9 @@
-"""Merges rows into a table: rows with a key that the table has update or delete, the others are inserted.
+"""Merges rows into a table: source rows whose key the table has update or delete rows, and the others are inserted.
 
-Only the columns that rows are matched by are read of the fragments whose ranges can hold a key of the source; other
-columns are read of the matched rows alone, and only where the source does not give them. Rows that are more than a part
-has (`source_parts`) go through files on disk, and are merged part by part, by Spark's tasks where much has to be looked
-through.
+Of the fragments whose ranges can contain a key of the source, only the columns by which rows are matched are read.
+Other columns are read only for matched rows, and only if the source does not have them. A source with more rows than
+one part (`source_parts`) is written to files on disk and merged part by part. Spark's tasks do this if much data has to
+be scanned.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 
     from deployer.datasets.lance_types import LanceDataset
 
-#: Rows of the table that one task looks through: in this process, where matches are held in memory, and elsewhere.
+#: The maximum numbers of rows of the table that one task scans: in this process, which keeps all matches in memory, and
+#: in other processes.
 ROWS_HERE = 33_554_432
 ROWS_ELSEWHERE = 4_194_304
 
@@ -69,12 +70,13 @@ def merge_rows(
     """Merges rows by the columns `on` (the row keys by default), as one version.
 
     `rows` are an Arrow table or batch, a RecordBatchReader, a DataFrame of pandas or polars, or a list of dicts. A
-    column that they do not have keeps its value in rows that are updated, and takes its default, else null, in rows
-    that are inserted. A key with a null matches no row. Several rows of the table may have one key: all of them are
-    updated. `run_tasks` does the work elsewhere. `indexes`: those of the table are brought up to date afterwards.
+    column that they do not have keeps its value in updated rows, and gets its default, or null, in inserted rows. A key
+    with a null does not match any row. If several rows of the table have the same key, all of them are updated.
+    `run_tasks` runs the work in other processes. `indexes`: the table's indexes are updated afterwards.
 
-    Raises Refused, with examples, where two of the rows have one key, for values that do not fit, and for unique keys
-    that another row has; InvalidInput for columns that cannot be used; else as `delete_rows`.
+    Raises Refused, with examples, if two of the rows have the same key, for values that do not fit, and for unique keys
+    that another row has. Raises InvalidInput for columns that cannot be used. Otherwise it raises as `delete_rows`
+    does.
     """
     rules.check(table.address)
     files = Deletions(table.location)
@@ -105,7 +107,8 @@ class _Merge:
     on_progress: OnProgress
 
     def plan(self, files: Deletions, *, dry_run: bool) -> RowPlan:
-        """Finds the rows that match, writes those that come, and the deletion files of those that go."""
+        """Returns the plan of the merge. Finds the matching rows, and writes the new rows and the deletion files of the
+        removed rows."""
         done = self._merged(dry_run=dry_run)
         written = [each for part in done for each in part.written]
         try:
@@ -129,7 +132,8 @@ class _Merge:
         return RowPlan(version, total(leaves), leaves, made, changed, removed, tuple(written), compared)
 
     def _merged(self, *, dry_run: bool) -> list[MergeDone]:
-        """Returns what the tasks did. Raises the error of one, and nothing that they wrote is left."""
+        """Returns the results of the tasks. Raises the error of a failed task; then all files that tasks wrote are
+        removed."""
         target = MergeTarget.of(self.table, self.dataset)
         parts = [MergePart(target, self.source.on, each) for each in self.source.parts]
         checks = self._run([CheckTask(part) for part in parts], "reading the rows")
@@ -159,7 +163,8 @@ class _Merge:
         return [*done, *self._all_done(inserts, "inserting", done)]
 
     def _all_done(self, tasks: Sequence[MergeTask], doing: str, before: Sequence[MergeDone]) -> list[MergeDone]:
-        """Returns what the tasks did; where one fails, nothing is left of what they wrote, and others `before`."""
+        """Returns the results of the tasks. Raises the error of a failed task; then the files that they and the tasks
+        of `before` wrote are removed."""
         done = list[MergeDone]()
         try:
             done = self._run(tasks, doing)
@@ -171,7 +176,7 @@ class _Merge:
         return done
 
     def _run(self, tasks: Sequence[RowTask[DoneT]], doing: str) -> list[DoneT]:
-        """Does the tasks, in this process with progress by task."""
+        """Runs the tasks and returns their results. In this process, it reports progress by task."""
         if self.run_tasks is not run_here:
             return self.run_tasks(self.dataset, tasks)
         return run_here(
@@ -179,7 +184,8 @@ class _Merge:
         )
 
     def _groups(self, rows: dict[int, int]) -> list[dict[int, int]]:
-        """Returns the fragments of a part, with their rows, as those of its tasks: there is one task at least."""
+        """Returns the fragments of a part, with their numbers of rows, in one group for each task. There is at least
+        one group."""
         most = ROWS_HERE if self.run_tasks is run_here else ROWS_ELSEWHERE
         groups: list[dict[int, int]] = [{}]
         for number in sorted(rows, key=lambda each: place_of(self.table, each)):
@@ -189,7 +195,7 @@ class _Merge:
         return groups
 
     def _not_in_source(self, matched: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Returns the addresses of rows whose keys the source does not have, where these go."""
+        """Returns the addresses of rows to delete because the source does not have their keys."""
         none = np.zeros(0, np.uint64)
         if self.rules.when_not_matched_by_source == "keep":
             return none
@@ -202,7 +208,8 @@ class _Merge:
         return found[~among(found, matched)]
 
     def _foreseen(self, gone: NDArray[np.uint64], new: int) -> FragmentCounts:
-        """Returns the fragments of a dry run; those that come are one at least for each leaf."""
+        """Returns the numbers of fragments for a dry run. `new` is one for each leaf with new rows, which is the
+        minimum."""
         counts = {number: len(rows) for number, rows in offsets_of([gone]).items()}
         held = {i: file.rows for i in counts if (file := self.table.state.files.get(i)) is not None}
         whole = sum(held.get(i) == n for i, n in counts.items())

@@ -1,6 +1,6 @@
-"""A part of a merge: some rows of the source, and the fragments that can hold their keys. Nothing is committed.
+"""The tasks of a part of a merge, which has some rows of the source. They commit nothing.
 
-A part has all that a process needs to do it, so that Spark's tasks and this process do the same.
+A task has all data that a process needs to run it, so that it runs in the same way in Spark and in this process.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
     from deployer.datasets.lance_types import LanceDataset
 
-UPDATED_AT_ONCE = 65_536  #: matched rows that get their new values at once
+UPDATED_AT_ONCE = 65_536  #: number of matched rows that get their new values at once
 
 
 @dataclass(frozen=True, slots=True)
 class MergeTarget:
-    """The table as a process needs it: small enough to be sent."""
+    """The data about the table that a process needs to run a task. It is small enough to be sent."""
 
     address: str
     layout: Layout
@@ -64,7 +64,7 @@ class MergeTarget:
 
 @dataclass
 class MergePart:
-    """Rows of the source. Those that are in memory are checked once, however many tasks of this process have them."""
+    """Some rows of the source. Rows in memory are checked only once for all tasks of this process."""
 
     target: MergeTarget
     on: tuple[str, ...]
@@ -79,7 +79,7 @@ class MergePart:
         return self.given.rows if isinstance(self.given, StoredRows) else int(self.given.num_rows)
 
     def source(self) -> MergeSource:
-        """Returns the rows, checked. Raises as `MergeSource.of`."""
+        """Returns the checked rows. Raises as `MergeSource.of` does."""
         if isinstance(self.given, StoredRows):
             return MergeSource.of(pa.Table.from_batches(self.given.batches()), self.on, self.target)
         if self._source is None:
@@ -89,7 +89,7 @@ class MergePart:
 
 @dataclass(frozen=True, slots=True)
 class CheckTask:
-    """Looks at the rows of a part alone."""
+    """A task that checks the rows of a part, without reading the table."""
 
     part: MergePart
 
@@ -119,7 +119,8 @@ class CheckTask:
 
 @dataclass(frozen=True, slots=True)
 class CheckDone:
-    """Keys that are in several rows, and where keys lie that can match; or the error that it ended with."""
+    """The result of a CheckTask: the keys that are in several rows and the ranges of keys that can match, or the error
+    with which it ended."""
 
     repeated: RepeatedKeys = RepeatedKeys()
     spans: KeySpans = KeySpans(())
@@ -129,10 +130,10 @@ class CheckDone:
 
 @dataclass(frozen=True, slots=True)
 class MergeTask:
-    """Matches the rows of a part with those of some fragments, and writes the new values of these.
+    """A task that matches the rows of a part with those of some fragments, and writes the new values of matched rows.
 
-    `inserts`: it also writes the rows that no row matches, here or in other tasks, which found the bits of `found`. In
-    a dry run nothing is written. `rows` are looked through.
+    `inserts`: it also writes the source rows that do not match a row in this task or, according to the bits of `found`,
+    in other tasks. A dry run writes nothing. `rows` is the number of rows that the task scans.
     """
 
     part: MergePart
@@ -162,8 +163,11 @@ class MergeTask:
 
 @dataclass(frozen=True, slots=True)
 class MergeDone:
-    """The addresses of rows that match, the number of rows to insert by partition, and what was written; or the error
-    that it ended with, and nothing is left then. `found` has a bit for each row of the part that a row matches."""
+    """The result of a MergeTask: the addresses of matched rows, the number of rows to insert by partition, and the
+    written fragments; or the error with which it ended. After an error, no written files are left.
+
+    `found` has one bit for each row of the part, which is set if the row matches a row of the table.
+    """
 
     addresses: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
     inserted: Mapping[str, int] = field(default_factory=dict)
@@ -174,7 +178,7 @@ class MergeDone:
 
 @dataclass(frozen=True)
 class _Work:
-    """The actions for the rows, once it is known which match."""
+    """The work of a MergeTask after the matching rows are known."""
 
     task: MergeTask
     dataset: LanceDataset
@@ -201,13 +205,13 @@ class _Work:
         return replace(result, written=tuple(written))
 
     def _written_together(self) -> list[Iterator[pa.RecordBatch]]:
-        """Returns the rows that one fragment may hold together: those that keep their ids stay apart from others."""
+        """Returns groups of rows that may share a fragment: rows that keep their row ids are separate from new rows."""
         updated, inserted = self._updated(), self._new()
         return [updated, inserted] if self.dataset.has_stable_row_ids else [_chained(updated, inserted)]
 
     @cached_property
     def _there(self) -> NDArray[np.bool_]:
-        """Returns the rows of the source that a row matches, here or in other tasks."""
+        """For each row of the source, whether it matches a row of the table in this task or in other tasks."""
         rows = self.source.given.num_rows
         there = np.zeros(rows, np.bool_)
         if self.task.found is not None:
@@ -217,7 +221,8 @@ class _Work:
 
     @cached_property
     def _inserted(self) -> pa.RecordBatch | None:
-        """The rows of the source that the table has no key of, with all columns."""
+        """The rows of the source whose key the table does not have, with all columns; None if there are none to
+        insert."""
         if self.task.rules.when_not_matched == "ignore" or not self.task.inserts:
             return None
         places = np.flatnonzero(~self._there)
@@ -237,7 +242,7 @@ class _Work:
         return {ranges.partitions[int(number)]: int(n) for number, n in found}
 
     def _updated(self) -> Iterator[pa.RecordBatch]:
-        """Yields the matched rows with the source's values, and with their row ids where these are stable."""
+        """Yields the matched rows with the source's values, and with their row ids if the dataset has stable ones."""
         if self.task.rules.when_matched != "update":
             return
         names, given = self._target.schema.names, self.source.given

@@ -1,4 +1,4 @@
-"""The rules of a merge for rows that match, and for those that do not."""
+"""The rules of a merge for rows that match, and for rows that do not match."""
 
 from __future__ import annotations
 
@@ -14,8 +14,12 @@ WhenNotMatchedBySource = Literal["keep", "delete"]
 
 @dataclass(frozen=True, slots=True)
 class MergeRules:
-    """The actions for rows of the source whose key the table has, for those whose key it does not have, and of rows of
-    the table whose key the source does not have: of these only those for which `where` is true are deleted."""
+    """The actions of a merge.
+
+    `when_matched` applies to source rows whose key the table has, and `when_not_matched` to source rows whose key it
+    does not have. `when_not_matched_by_source` applies to rows of the table whose key the source does not have; with
+    `where`, only those rows are deleted for which it is true.
+    """
 
     when_matched: WhenMatched = "update"
     when_not_matched: WhenNotMatched = "insert"
@@ -23,7 +27,7 @@ class MergeRules:
     where: str | None = None
 
     def check(self, address: str) -> None:
-        """Raises InvalidInput for values that are not among those there are."""
+        """Raises InvalidInput for an unknown action, and for `where` without a deletion."""
         for name, kinds in (
             ("when_matched", WhenMatched),
             ("when_not_matched", WhenNotMatched),

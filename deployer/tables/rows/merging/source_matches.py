@@ -1,4 +1,4 @@
-"""Finds the rows of fragments that have a key of a merge's source."""
+"""Finds the rows in fragments that have a key of a merge's source."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
     from deployer.datasets.lance_types import LanceDataset
 
-READ_ROWS = 131_072  #: keys that are looked up at once
+READ_ROWS = 131_072  #: number of keys that are looked up at once
 
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Rows of the table that have a key of the source: their addresses and row ids, and the place of each one's row in
-    the source."""
+    """The rows of the table that have a key of the source: their addresses, their row ids, and for each row the place
+    of the matching row in the source."""
 
     addresses: NDArray[np.uint64]
     ids: NDArray[np.uint64]
@@ -38,7 +38,7 @@ class Matches:
 
 
 def matched(location: str, dataset: LanceDataset, source: MergeSource, fragment_ids: Sequence[int]) -> Matches:
-    """Reads the columns of the keys in these fragments."""
+    """Returns the rows of these fragments that have a key of the source. Only the key columns are read."""
     none = np.zeros(0, np.uint64)
     if not fragment_ids or not len(source.keyed):
         return Matches(none, none, np.zeros(0, np.int64))
@@ -67,7 +67,10 @@ def matched(location: str, dataset: LanceDataset, source: MergeSource, fragment_
 
 
 def _hits(source: MergeSource, keys: pa.RecordBatch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns the numbers of the keys that the source has, and the places of these keys; a null is in none."""
+    """Returns the numbers, in the source, of those `keys` that the source has, and their places in `keys`.
+
+    A key with a null does not match.
+    """
     if not any(column.null_count for column in keys.columns):
         return source.keys.matches(keys.columns)
     there = np.ones(keys.num_rows, np.bool_)

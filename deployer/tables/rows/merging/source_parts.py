@@ -1,7 +1,7 @@
-"""The rows of a merge as parts of limited size: in memory, and where there are more, in files on disk.
+"""The source rows of a merge in parts of limited size: one part in memory, or several parts in files on disk.
 
-No two parts have rows of one key. Where the keys decide the leaf, a part has the keys of some leaves that follow each
-other, or a range of those of one; else parts are made by hashes of the keys.
+Two parts never have rows with the same key. If the keys decide the leaf, a part has the keys of adjacent leaves, or a
+range of the keys of one leaf. Otherwise, parts are made by hashes of the keys.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from deployer.tables.rows.source import LISTED, columns_given, keys_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-PART_ROWS = 1_048_576  #: rows of a part, and
-PART_BYTES = 128 * 1024 * 1024
-HELD_BYTES = 64 * 1024 * 1024  #: that wait in memory for being written to disk
+PART_ROWS = 1_048_576  #: maximum number of rows in a part
+PART_BYTES = 128 * 1024 * 1024  #: maximum size of a part in bytes
+HELD_BYTES = 64 * 1024 * 1024  #: bytes of rows in memory at which they are written to disk
 BATCH_ROWS = 65_536
 
 
 @dataclass(frozen=True, slots=True)
 class RowBatches:
-    """Rows as they come, with their columns. What iterating raises ends the merge before it changes anything."""
+    """An iterable of rows, with their schema. An error of the iteration ends the merge before it changes the table."""
 
     schema: pa.Schema
     batches: Iterable[pa.RecordBatch]
@@ -50,7 +50,7 @@ class RowBatches:
 
 @dataclass(frozen=True, slots=True)
 class StoredRows:
-    """Rows on disk: batches of Arrow files, each by its file and its number there."""
+    """Rows on disk: batches in Arrow files. `places` has the file of each batch and the batch's number in the file."""
 
     places: tuple[tuple[str, int], ...] = ()
     rows: int = 0
@@ -68,15 +68,15 @@ class StoredRows:
 
     @property
     def pieces(self) -> int:
-        """Returns the number of parts to make of the rows."""
+        """The number of parts into which the rows are divided."""
         return max(-(-self.rows // PART_ROWS), -(-self.size // PART_BYTES))
 
 
 @dataclass(frozen=True, slots=True)
 class MergeInput:
-    """The rows of a merge, which are matched by the columns `on`. `parts` are rows in memory, or on disk.
+    """The source rows of a merge, which are matched by the columns `on`. `parts` are rows in memory or on disk.
 
-    It is used several times: to count, and to merge; again where others changed the table first.
+    The rows are read several times: to count, to merge, and again if others changed the table first.
     """
 
     on: tuple[str, ...]
@@ -85,10 +85,11 @@ class MergeInput:
 
 @contextmanager
 def merge_input(rows: Any, on: Sequence[str] | str | None, table: OpenTable) -> Iterator[MergeInput]:
-    """Yields the rows for the time of the block.
+    """Yields the rows for the duration of the block, after which files on disk are removed.
 
-    `rows` are what `as_arrow` takes, a RecordBatchReader or RowBatches; or a MergeInput, which is yielded as it is.
-    Raises InvalidInput for columns that do not fit; Refused for values that do not, where the rows are many.
+    `rows` are a value that `as_arrow` takes, a RecordBatchReader, RowBatches, or a MergeInput, which is yielded
+    unchanged. Raises InvalidInput for columns that do not fit. Raises Refused for values that do not fit if the rows go
+    to disk.
     """
     if isinstance(rows, MergeInput):
         yield rows
@@ -114,14 +115,15 @@ def merge_input(rows: Any, on: Sequence[str] | str | None, table: OpenTable) -> 
         yield MergeInput(names, (pa.Table.from_batches(held, schema),))
         return
     with temporary_folder("merge") as folder:
-        given = without_computed(columns_given(schema, names, table))  # they are nulls alone
+        given = without_computed(columns_given(schema, names, table))  # these have only nulls
         checked = _checked(chain(held, batches), given, table)
         held = []
         yield MergeInput(names, _stored(checked, given, names, table, folder))
 
 
 def _checked(batches: Iterable[pa.RecordBatch], schema: pa.Schema, table: OpenTable) -> Iterator[pa.RecordBatch]:
-    """Yields the rows as the table's types. Raises Refused at the end, listing some, for rows that do not fit."""
+    """Yields the rows with the table's types. For rows that do not fit, it raises Refused at the end, which lists
+    some."""
     row_keys = [name for name in table.row_keys if name in schema.names]
     seen, bad = 0, BadRows()
     for batch in batches:
@@ -138,7 +140,7 @@ def _checked(batches: Iterable[pa.RecordBatch], schema: pa.Schema, table: OpenTa
 def _stored(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, on: Sequence[str], table: OpenTable, folder: Path
 ) -> tuple[StoredRows, ...]:
-    """Returns the rows on disk, in parts."""
+    """Writes the rows to disk and returns them in parts."""
     row_keys = table.row_keys if {*table.row_keys} <= {*on} else ()
     leaves = leaf_ranges(table) if row_keys else Ranges((), ("",))
     first = _numbered(batches, schema, folder, lambda batch: _ranges(batch, leaves, row_keys))
@@ -156,7 +158,8 @@ def _stored(
 
 
 def _numbered(batches: Iterable[pa.RecordBatch], schema: pa.Schema, folder: Path, number: Any) -> list[StoredRows]:
-    """Writes the rows to disk, those of one number together; returns them in the order of the numbers."""
+    """Writes the rows to disk, grouped by the number that `number` gives each row. Returns the groups in the order of
+    the numbers."""
     spill = _Spill(folder, schema)
     for batch in batches:
         for each, rows in parted(batch, number(batch)):
@@ -167,7 +170,7 @@ def _numbered(batches: Iterable[pa.RecordBatch], schema: pa.Schema, folder: Path
 
 @dataclass(slots=True)
 class _Spill:
-    """Rows on their way to disk, by a number."""
+    """A buffer for rows that are written to disk, grouped by number."""
 
     folder: Path
     schema: pa.Schema
@@ -210,7 +213,7 @@ def _ranges(batch: pa.RecordBatch, ranges: Ranges, row_keys: Sequence[str]) -> N
 
 
 def _cut(rows: StoredRows, row_keys: Sequence[str]) -> Ranges:
-    """Returns ranges of keys that share the rows, going by a sample."""
+    """Returns ranges of keys with about equal numbers of rows, which are estimated from a sample."""
     step = max(1, rows.rows // SAMPLE_ROWS)
     sample = [
         batch.select(list(row_keys)).take(pa.array(np.arange(0, batch.num_rows, step))) for batch in rows.batches()
@@ -219,7 +222,8 @@ def _cut(rows: StoredRows, row_keys: Sequence[str]) -> Ranges:
 
 
 def _buckets(batch: pa.RecordBatch, on: Sequence[str], count: int) -> NDArray[np.int64]:
-    """Returns the number of each row's bucket; rows of one key have the same, and rows with a null any."""
+    """Returns the number of each row's bucket. Rows with the same key have the same bucket; a row with a null may have
+    any bucket."""
     from pandas.util import hash_array
 
     total = np.zeros(batch.num_rows, np.uint64)
@@ -228,7 +232,7 @@ def _buckets(batch: pa.RecordBatch, on: Sequence[str], count: int) -> NDArray[np
         values = encoded.dictionary.to_numpy(zero_copy_only=False)
         try:
             hashes = hash_array(values, categorize=False)
-        except TypeError:  # values of Python, such as decimals; those of one column have one form
+        except TypeError:  # Python objects, such as decimals; equal values of a column have equal texts
             hashes = hash_array(values.astype(str).astype(object), categorize=False)
         places = np.asarray(pc.fill_null(encoded.indices, 0))
         own = hashes[places] if len(hashes) else np.zeros(batch.num_rows, np.uint64)
@@ -239,7 +243,7 @@ def _buckets(batch: pa.RecordBatch, on: Sequence[str], count: int) -> NDArray[np
 
 
 def _grouped(parts: Iterable[StoredRows]) -> Iterator[StoredRows]:
-    """Joins small parts that follow each other."""
+    """Yields the parts after joining small parts that follow each other."""
     held = StoredRows()
     for each in parts:
         both = held.joined(each)
