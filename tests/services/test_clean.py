@@ -182,10 +182,7 @@ def test_who_finds_versions_gone_that_others_recorded_reads_the_state_again(
 
     def then_cleaned(dataset: lance.LanceDataset, version: int) -> dict[int, tuple[CommitMetadata, ...]]:
         found = read(dataset, version)
-        if version == opened.state.lance_version and sys._getframe(1).f_code.co_name in (
-            "_roll_forward",
-            "missing_updates",
-        ):
+        if version == opened.state.lance_version and sys._getframe(1).f_code.co_name in ("_roll_forward", "missing_updates"):
             monkeypatch.undo()
             if not records:
                 open_to_change(lake.root, "flights")

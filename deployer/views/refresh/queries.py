@@ -1,4 +1,4 @@
-"""The query of a view: the search for its sources, the parsing for their columns, and the interface that computes it."""
+"""The query of a view: the search for its sources, the parsing for their columns, and the interface to compute it."""
 
 from __future__ import annotations
 
