@@ -1,5 +1,7 @@
-"""Loads sources into a table once, as often as others add the same keys meanwhile; then splits leaves and updates
-indexes."""
+"""The job of a load: loads sources into a table exactly once, then splits leaves and updates indexes.
+
+The job makes another attempt where other loads have added the same unique keys meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from deployer.tables.layout.indexes.build import catch_up
 from deployer.tables.layout.partitions.split import split_after_load
 from deployer.tables.open_table import OpenTable
 
-ATTEMPTS = 5  #: how often a load starts again because others added rows with the same keys meanwhile
+ATTEMPTS = 5  #: attempts of a load while others keep adding rows with the same keys
 
 
 def ingest(
@@ -42,7 +44,7 @@ def ingest(
         try:
             result = LoadAttempt(table, request, job_id, with_spark, on_progress, on_engine, on_note, commit_load).run()
             break
-        except KeysTaken:  # the next try finds these keys in the table
+        except KeysTaken:  # the next attempt finds these keys in the table
             if attempt == ATTEMPTS - 1:
                 raise
             table = table.refreshed()
