@@ -21,9 +21,9 @@ from deployer.tables.layout.partitions.key_ranges import Ranges
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
-Held = dict[int, list[pa.RecordBatch]]  #: rows that wait to be written, by the number of their range
+Held = dict[int, list[pa.RecordBatch]]  #: rows in memory that are not written yet, by the number of their range
 
-FLUSH_BYTES = 1024 * 1024 * 1024  #: rows that are held before they are sorted and written
+FLUSH_BYTES = 1024 * 1024 * 1024  #: bytes of rows in memory from which on they are sorted and written
 
 
 def load_in_driver(plan: LoadPlan, on_progress: OnProgress) -> LoadedFragments:

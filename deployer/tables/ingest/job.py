@@ -31,13 +31,14 @@ def ingest(
     commit_load: CommitLoad | None = None,
 ) -> IngestResult:
     """Loads all sources as one version of the table, or nothing. Then splits leaves above the limit that the table
-    declares, and brings its indexes up to date: what fails of that is in the result, and the next load tries again.
+    declares, and updates its indexes. The result reports failed splits and index updates; the next load tries again.
 
     `new_id` is the load's id where the request has none (None: a random one). `commit_load` is needed for modes other
     than `append`.
-    Raises NotFound and InvalidInput for sources that cannot be read, Refused for bad rows that are not set aside, and
-    for rows whose unique keys are there and that are neither set aside nor skipped, InvalidInput when too many rows are
-    bad, or all of them, which are set aside then too, Conflict when the table was changed meanwhile.
+
+    Raises NotFound and InvalidInput for sources that cannot be read. Raises Refused for bad rows that are not set
+    aside, and for rows whose unique keys exist already and that are neither set aside nor skipped. Raises InvalidInput
+    where all rows are bad or more than the limit. Raises Conflict where the table was changed meanwhile.
     """
     job_id = request.job_id or new_id or uuid.uuid4().hex
     for attempt in range(ATTEMPTS):

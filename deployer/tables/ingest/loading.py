@@ -27,10 +27,11 @@ class Ledger(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LoadPlan:
-    """The sources of a load, and how to partition and write their rows; `sets_aside`: bad rows do not refuse the load.
-    `unique` is of a table whose row keys are unique.
+    """The sources of a load, and how to partition and write their rows.
 
-    With a `ledger`, the ranges `finished` are left out and the others are noted there one by one.
+    `sets_aside` says that bad rows do not refuse the load. `unique` has the keys to compare with, for a table whose row
+    keys are unique. With a `ledger`, the ranges `finished` are skipped, and each other range is recorded there when it
+    is written.
     """
 
     splits: tuple[Split, ...]

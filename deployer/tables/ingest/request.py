@@ -25,8 +25,9 @@ from deployer.tables.open_table import OpenTable
 
 LoadWithSpark = Callable[[LoadPlan, OnProgress], LoadedFragments]
 Mode = Literal["append", "upsert", "overwrite"]
-# : Commits written rows in another mode than `append`; returns the job, and whether an earlier run committed it. Its :
-# arguments are the table, the mode, the columns that rows are matched by, the job's id, the rows, and their files.
+#: Callback that commits written rows in a mode other than `append`. It returns the job, and whether an earlier run
+#: committed it. Its arguments are the table, the mode, the columns that rows are matched by, the job's id, the rows,
+#: their source files as text, and the progress callback.
 CommitLoad = Callable[
     [OpenTable, str, Sequence[str], str, Sequence[WrittenFragment], str, OnProgress], tuple[Job, bool]
 ]
@@ -46,9 +47,7 @@ class IngestRequest:
     indexes: bool = True  #: bring the table's indexes up to date once the rows are committed
     services: bool = True  #: for the calling job: run the table's due services afterwards
     max_bad_rows: BadRowLimit | None = None  #: more bad rows refuse the load
-    missing_as_null: bool = (
-        False  #: columns that no file has and that have no default become null; else they are an error
-    )
+    missing_as_null: bool = False  #: columns without a default that no file has become null; else they are an error
     on_duplicate: Literal["reject", "skip"] = "reject"  #: the handling of rows with existing unique keys
     renames: tuple[tuple[str, str], ...] = ()  #: pairs of a field of the files and the column that it fills
     selects: tuple[Select, ...] = ()  #: columns that are computed by expressions over the files' fields
