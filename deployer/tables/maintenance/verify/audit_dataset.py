@@ -27,7 +27,7 @@ from deployer.tables.ingest.keys.repeated import repeated_keys
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
-SAMPLE = 20  #: files whose keys are read unless all are
+SAMPLE = 20  #: the number of files whose keys are read, unless all files are read
 _SHOWN = 3
 
 
@@ -35,8 +35,8 @@ _SHOWN = 3
 class DatasetAudit:
     """The differences found; `files_read` is the number of files whose keys were read.
 
-    `stale` are the files that the dataset has, of which something else is recorded than is in them. `newest` is the
-    dataset's newest version, 0 when it cannot be opened.
+    `stale` has the fragment ids of files whose record differs from their content. `newest` is the dataset's newest
+    version; 0 where the dataset cannot be opened.
     """
 
     differences: tuple[Difference, ...] = ()
@@ -48,8 +48,8 @@ class DatasetAudit:
 def audit_dataset(root: str, entry: TableEntry, state: TableState, *, full: bool = False) -> DatasetAudit:
     """Compares the recorded version of the dataset with `state`, and reports newer versions in Lance.
 
-    The keys of `SAMPLE` files are read, of all with `full`. Where those of all files are read, unique keys are looked
-    for that several rows have. Nothing is recorded and nothing changed.
+    Reads the keys of `SAMPLE` files, or of all files with `full`. If the keys of all files are read, also searches for
+    rows that repeat unique keys. Records and changes nothing.
     """
     where = f"table/{entry.full_name}"
     location = dataset_location(root, entry)
@@ -84,7 +84,7 @@ def _behind(where: str, newest: int, state: TableState) -> Difference:
 
 
 def _savepoints(root: str, location: str, state: TableState, where: str) -> Iterator[Difference]:
-    """Yields savepoints whose version of the dataset is gone, which only programs other than deployer remove."""
+    """Yields savepoints whose version of the dataset is missing. Only programs other than deployer remove these."""
     old = {each.number: dataset_uri(root, each.location) for each in state.datasets}
     for savepoint in sorted(state.savepoints.values(), key=lambda each: each.name):
         place = location if savepoint.dataset == state.dataset else old.get(savepoint.dataset, location)
@@ -103,7 +103,7 @@ class _DatasetAudit:
     location: str
     state: TableState
     where: str
-    listed: dict[str, int] | None = None  #: the data files with their bytes, once they are asked for
+    listed: dict[str, int] | None = None  #: the data files with their bytes; None until they are first needed
 
     def columns(self) -> Iterator[Difference]:
         recorded = recorded_schema(self.state)
@@ -151,7 +151,7 @@ class _DatasetAudit:
         return self.listed
 
     def chosen(self, full: bool) -> list[File]:
-        """Returns files whose keys, and columns that they are clustered by, are to be read: all, or some by chance."""
+        """Returns the files whose keys and clustered columns are read: all files, or a random sample."""
         keyed = bool(self.state.properties.row_keys)
         there = {fragment.fragment_id for fragment in self.dataset.get_fragments()}
         files = [file for file in self.state.files if file.fragment_id in there and (keyed or file.clustering)]
@@ -160,7 +160,7 @@ class _DatasetAudit:
         return random.sample(files, SAMPLE)
 
     def repeated_keys(self) -> Iterator[Difference]:
-        """Yields rows with the same unique keys, which only programs other than deployer add."""
+        """Yields a difference for rows that repeat unique keys. Only programs other than deployer add such rows."""
         keys = self.state.properties.row_keys
         if not has_unique_keys(self.state) or not all(name in self.dataset.schema.names for name in keys):
             return
@@ -177,7 +177,8 @@ class _DatasetAudit:
             )
 
     def clustering(self, file: File) -> Iterator[Difference]:
-        """Returns whether the bounds of the columns that it is clustered by are around its rows."""
+        """Yields a difference where rows are outside of the recorded bounds of the columns that the file is clustered
+        by."""
         paths = [path_of(self.dataset, field_id) for field_id in clustered_fields(file.clustering)]
         left = [(place, path) for place, path in enumerate(paths) if path is not None]  # others were dropped since
         if not left:
@@ -246,7 +247,7 @@ def _is_sorted(rows: Any, columns: list[str]) -> bool:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Returns whether values are the same place by place; null is null, and NaN is NaN."""
+    """Returns whether the values are the same at each position; null equals null, and NaN equals NaN."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,7 +1,7 @@
-"""Finds the datasets below an instance's root, and the tables that their records name: for `state rebuild`.
+"""Finds the datasets below an instance's root, and the tables that their records name, for `state rebuild`.
 
-A dataset can come from any program. A record counts only where it lies at the place that it names, or that the newest
-record of the same table names as one of its former datasets.
+Any program can write a dataset. Therefore a record counts only if it is at the location that it names, or at a location
+that the newest record of the same table names as one of its former datasets.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A table as its newest record says, its current dataset, and its former ones that are there."""
+    """A table according to its newest record, its current dataset, and its existing former datasets."""
 
     record: TableRecord
     current: Source | None  #: None for a table that was being deleted
@@ -46,13 +46,13 @@ class FoundDataset:
     """The content of a root: tables by their records, datasets without a record, and problems."""
 
     claims: list[Claim] = field(default_factory=list)
-    made: list[Location] = field(default_factory=list)  #: deployer made them, by their names
+    made: list[Location] = field(default_factory=list)  #: datasets that deployer made, according to their names
     plain: list[Location] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
 
 def find_datasets(root: str, files: RecordFiles, instance: str) -> FoundDataset:
-    """Returns all datasets below the root. Raises what storage refuses."""
+    """Returns all datasets below the root. Raises the errors of storage."""
     found = FoundDataset()
     records: dict[Location, TableRecord] = {}
     for path in sorted(_paths(root)):
@@ -88,7 +88,7 @@ def find_datasets(root: str, files: RecordFiles, instance: str) -> FoundDataset:
 def _claims(
     root: str, files: RecordFiles, records: Mapping[Location, TableRecord], problems: list[Problem]
 ) -> Iterator[Claim]:
-    """Yields the table that the datasets with one table id are; nothing where their records do not agree."""
+    """Yields the table of the datasets with one table id. Yields nothing where their records do not agree."""
     newest = max(records.values(), key=lambda each: (each.at, each.state_version))
     entry, own = newest.entry, {each.location for each in newest.datasets}
     if wrong := fault_of_entry(entry) or fault_of_datasets(entry.table_id, newest.datasets) or _fault_of(newest):
@@ -121,7 +121,7 @@ def _claims(
 
 
 def _fault_of(record: TableRecord) -> str | None:
-    """Compares a record's datasets with its table, and returns the problem."""
+    """Returns why the datasets of a record do not fit its table; None where they fit."""
     current = [each for each in record.datasets if each.status == "current"]
     if not record.datasets:
         return "its record names a later dataset, but not its location" if record.entry.dataset != 1 else None
@@ -139,7 +139,7 @@ def _source(root: str, files: RecordFiles, location: Location, record: TableReco
 
 
 def _without_clashes(claims: Iterable[Claim], problems: list[Problem]) -> list[Claim]:
-    """Returns the tables without those that have a name twice."""
+    """Returns the tables without those that have the same name as another one, which become problems."""
     by_name: dict[str, list[Claim]] = {}
     for claim in claims:
         by_name.setdefault(claim.record.entry.full_name, []).append(claim)
@@ -156,7 +156,7 @@ def _without_clashes(claims: Iterable[Claim], problems: list[Problem]) -> list[C
 
 
 def _belongs(location: Location, known: Mapping[str, Location]) -> bool:
-    """Returns whether the dataset is one of a table that was found: of an interrupted rewrite."""
+    """Returns whether the dataset belongs to a found table, because an interrupted rewrite left it."""
     return any(
         location.carries(table_id) and location.base(table_id) == current.base(table_id)
         for table_id, current in known.items()
@@ -164,7 +164,7 @@ def _belongs(location: Location, known: Mapping[str, Location]) -> bool:
 
 
 def _paths(root: str) -> Iterator[str]:
-    """Yields the paths of all datasets below the root, relative to it. No link is followed."""
+    """Yields the paths of all datasets below the root, relative to the root. Does not follow links."""
     if "://" in root:
         found = {
             path.partition(f"/{_MANIFESTS}/")[0] for path in objects_at(root).list("") if f"/{_MANIFESTS}/" in path

@@ -1,7 +1,7 @@
 """Rebuilds a lost state store from the datasets below the instance's root: `state rebuild`.
 
-Tables come from the records in their datasets. A dataset older than records is identified by its name: its id from
-Pulumi's state, its keys and partitions from the specs, where they declare it.
+Tables come from the records in their datasets. A dataset from before records existed is identified by its name. Its id
+comes from Pulumi's state, and its keys and partitions from the specs, where they declare it.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ _REACH_OUT = frozenset({"METASYNC"})
 
 @dataclass(frozen=True, slots=True)
 class ProjectDeclarations:
-    """The project's declarations: the instance, its tables by full name, who manages them, and ids in Pulumi's state by
-    address."""
+    """The project's declarations: the instance, its tables by full name, their owner (`project/stack`), and the ids in
+    Pulumi's state by address."""
 
     instance: InstanceSpec
     tables: Mapping[str, TableSpec]
@@ -64,7 +64,7 @@ class ProjectDeclarations:
 
 @dataclass(frozen=True, slots=True)
 class RebuiltTable:
-    """A table that the new store has. `origin` is the source of its keys; `log` is None for one being deleted."""
+    """A table of the new store. `origin` is the source of its keys. `log` is None for a table that is being deleted."""
 
     entry: TableEntry
     origin: str
@@ -74,7 +74,7 @@ class RebuiltTable:
 
 @dataclass(frozen=True, slots=True)
 class Rebuild:
-    """The content of a rebuild: its tables by name, what it leaves out, and datasets that are not deployer's."""
+    """The content of a rebuild: its tables by name, the problems of what is left out, and other programs' datasets."""
 
     root: str
     declared: ProjectDeclarations
@@ -84,7 +84,7 @@ class Rebuild:
 
 
 def plan_rebuild(root: str, declared: ProjectDeclarations, on_progress: OnProgress = no_progress) -> Rebuild:
-    """Returns what can be rebuilt. Changes nothing. Raises Refused where the state store is there and whole."""
+    """Returns the tables that can be rebuilt. Changes nothing. Raises Refused where the state store is complete."""
     require_lost(root)
     found = find_datasets(root, records_at(root), declared.instance.name)
     problems = found.problems
@@ -112,7 +112,7 @@ def plan_rebuild(root: str, declared: ProjectDeclarations, on_progress: OnProgre
 
 
 def require_lost(root: str) -> None:
-    """Raises Refused for a state store that is there, has tables, and can be read."""
+    """Raises Refused for a state store that exists, has tables, and can be read."""
     try:
         with closing(open_reader(root)) as store:
             tables = len(store.instance().tables)
@@ -128,7 +128,7 @@ def require_lost(root: str) -> None:
 
 
 def apply_rebuild(planned: Rebuild) -> str | None:
-    """Writes the new state store; returns the new place of the damaged one. Raises the refusals of storage."""
+    """Writes the new state store. Returns the new location of the damaged one, if any. Raises the errors of storage."""
     declared = planned.declared
     updates: list[InstanceUpdate] = [
         SetInstanceProperties({SPEC: instance_to_json(declared.instance), OWNER: declared.owner})
@@ -170,7 +170,7 @@ def _rebuilt(claim: Claim, origin: str, notes: tuple[str, ...]) -> RebuiltTable:
 def _unrecorded(
     root: str, found: FoundDataset, declared: ProjectDeclarations
 ) -> Iterator[tuple[Claim, str, tuple[str, ...]]]:
-    """Datasets without a record, as tables; those of one table together."""
+    """Yields the tables of datasets without a record, one for all datasets of a table."""
     groups: dict[str, list[Location]] = {}
     for location in found.made:
         if (parts := _MADE.fullmatch(location)) is not None:
@@ -191,8 +191,8 @@ def _unrecorded(
 def _claimed(
     root: str, several: list[Location], declared: ProjectDeclarations
 ) -> tuple[Claim, str, tuple[str, ...]] | None:
-    """Returns the table that datasets of one name and id are. None where a creation left nothing but an empty
-    dataset."""
+    """Returns the table of the datasets with one name and id. Returns None for the empty dataset of an interrupted
+    creation."""
     location = _newest(root, several)
     parts = _MADE.fullmatch(location)
     assert parts is not None  # noqa: S101 (its caller has looked)
@@ -230,14 +230,15 @@ def _claimed(
 
 
 def _newest(root: str, several: Sequence[Location]) -> Location:
-    """Returns the dataset that replaced the others, by commit metadata. Raises Conflict where that does not show it."""
+    """Returns the dataset that replaced the others, according to commit metadata. Raises Conflict where the metadata
+    does not show it."""
     if len(several) == 1:
         return several[0]
     newest = max(several, key=lambda each: each.number or 1)
     kinds = [
         info.kind for infos in metadata_since(open_dataset(dataset_uri(root, newest)), 0).values() for info in infos
     ]
-    if any(kind != "rewrite" for kind in kinds):  # a load: readers and writers know of it only when it is the table's
+    if any(kind != "rewrite" for kind in kinds):  # such as a load, which only writes to the table's current dataset
         return newest
     raise Conflict(
         f"{len(several)} datasets are of one table, and no commit metadata shows which one is current: "
@@ -248,7 +249,7 @@ def _newest(root: str, several: Sequence[Location]) -> Location:
 
 
 def _properties(dataset: LanceDataset, spec: TableSpec | None, owner: str) -> tuple[TableProperties, tuple[str, ...]]:
-    """Returns the properties that only the specs have; without a spec, those of a table without keys and owner."""
+    """Returns the properties from the specs, and notes; without a spec, those of a table without keys and owner."""
     storage = Storage(
         data_storage_version=str(dataset.data_storage_version),
         stable_row_ids=None if dataset.has_stable_row_ids else False,
@@ -264,6 +265,6 @@ def _properties(dataset: LanceDataset, spec: TableSpec | None, owner: str) -> tu
         spec = replace(spec, row_keys=(), sort_keys=(), split_points=())
     if str(dataset.data_storage_version) == spec.storage.data_storage_version:
         storage = spec.storage
-    # The next plan looks at the keys of all rows before they are unique.
+    # The next plan checks the keys of all rows before it declares them unique.
     properties = declared_properties(replace(spec, storage=storage, unique=False), owner)
     return properties, tuple(notes)

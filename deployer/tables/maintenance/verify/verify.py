@@ -1,4 +1,4 @@
-"""Verifies the state of a whole instance, and repairs what can be: logs, snapshots, and their records of datasets."""
+"""Verifies the state of an instance, and repairs logs, snapshots and their records of datasets where possible."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from deployer.state.transactions.tables import to_record
 from deployer.tables.maintenance.verify.audit_dataset import DatasetAudit, audit_dataset
 from deployer.tables.open_table import find_entry
 
-_AGAIN = 5  #: how often a table is checked again because others commit to it meanwhile
+_AGAIN = 5  #: the number of further checks of a table while others commit to it
 HOUR = 3_600_000  #: ms; younger pending commits are not changed
 
 
@@ -52,9 +52,10 @@ class Verification:
 
 
 def verify(store: StateReader, root: str, names: Sequence[str] = (), *, full: bool = False) -> Iterator[Verification]:
-    """Yields the instance and its tables, or the tables named alone (by name or id). Changes nothing.
+    """Yields the findings for the instance and its tables, or only for the tables with these names or ids. Changes
+    nothing.
 
-    Where the instance's log is too damaged to show its tables, their logs are verified alone.
+    Where the instance's log is too damaged to show its tables, only the logs are verified.
     """
     audit = store.audit(INSTANCE_LOG)
     if audit.state is None:
@@ -97,7 +98,7 @@ def _chosen(instance: InstanceState, names: Sequence[str]) -> list[TableEntry]:
 
 
 def named_entry(entries: Iterable[TableEntry], name: str) -> TableEntry:
-    """Returns the table of that name or id, whatever its status. Raises NotFound, InvalidInput."""
+    """Returns the table of that name or id, whatever its status. Raises the errors of `find_entry`."""
     listed = list(entries)
     for entry in listed:
         if name in (entry.table_id, entry.full_name):
@@ -114,7 +115,7 @@ def _verified(store: StateReader, root: str, entry: TableEntry, *, full: bool, a
     }[entry.status]
     try:
         audit = store.audit(entry.table_id)
-    except NotFound:  # its log is removed, and the instance does not record that yet
+    except NotFound:  # its log is already removed, and the instance does not record this yet
         audit = LogAudit(entry.table_id, None)
     if entry.status != "active":
         return Verification(name, audit, unfinished=(*unfinished, *_folders(audit)))
@@ -158,9 +159,9 @@ def repair(
     grace: int = HOUR,
     on_progress: OnProgress = no_progress,
 ) -> Iterator[Step]:
-    """Repairs, and yields each action when it is done; with `dry_run`, only yields the actions.
+    """Repairs the state, and yields each action after it is done. With `dry_run`, only yields the actions.
 
-    Pending commits are abandoned when they are more than `grace` ms older than `now` and Lance does not have them.
+    Abandons pending commits that began more than `grace` ms before `now` and that Lance does not have.
     """
     audit = store.audit(INSTANCE_LOG)
     if not names or audit.state is None:
@@ -222,13 +223,13 @@ def _repair_table(
         if not dry_run:
             try:
                 store.commit(entry.table_id, [CommitAbandoned(each.job_id)])
-            except Conflict:  # it ended at this moment
+            except Conflict:  # the commit ended meanwhile
                 continue
         yield Step(where, f"gave up the commit of job {each.job_id} ({each.kind}), which never reached Lance")
 
 
 def _wrong(root: str, entry: TableEntry, state: TableState, found: DatasetAudit) -> list[TableUpdate]:
-    """Returns the updates that record the content of the version that the log has seen last, where the log differs."""
+    """Returns the updates that record the content of the last recorded version, where the log differs from it."""
     dataset = open_dataset(dataset_location(root, entry), state.lance_version)
     updates = [each for each in missing_updates(dataset, state) if not isinstance(each, SetLanceVersion)]
     named = {i for update in updates for i in getattr(update, "removed", ())}
