@@ -52,10 +52,10 @@ def open_table(root: str, name: str) -> Table:
 
 
 class Table:
-    """A table opened for reading, at its version of that time; `refresh` moves to the newest."""
+    """A table that is open for reading at the version at which it was opened. `refresh` moves to the newest one."""
 
     def __init__(self, opened: ReadTable, dataset: LanceDataset | None = None) -> None:
-        """`dataset` is that of the table's version, where it is open already."""
+        """`dataset` is the dataset at the table's version, if it is already open."""
         self.opened = opened
         self._datasets: dict[tuple[int, int], LanceDataset] = {}
         if dataset is not None:
@@ -65,7 +65,7 @@ class Table:
         self.opened.store.close()
 
     def refresh(self) -> None:
-        """Moves to the newest version; cheap when there is none."""
+        """Moves to the newest version. The call is cheap where there is no newer one."""
         self.opened = self.opened.refreshed()
 
     @property
@@ -82,7 +82,7 @@ class Table:
         return self.opened.row_keys
 
     def count(self) -> int:
-        """Returns the number of rows; nothing is read."""
+        """Returns the number of rows without reading data."""
         return self.opened.state.files.rows
 
     def history(self) -> list[TableVersion]:
@@ -90,11 +90,12 @@ class Table:
         return history(self.opened)
 
     def keys(self, *keys: Sequence[Any], columns: Sequence[str] | None = None) -> Rows:
-        """Returns rows whose row key is one of `keys`, or starts with it: each is values of the first row keys."""
+        """Returns the rows whose row key is one of `keys` or starts with it. Each key has values of the first row
+        keys."""
         return self.scan(keys=keys, columns=columns)
 
     def range(self, ranges: Mapping[str, Interval], columns: Sequence[str] | None = None) -> Rows:
-        """Returns rows whose columns given are all within their interval; null is in none."""
+        """Returns the rows whose columns in `ranges` are all within their interval. Null is in no interval."""
         return self.scan(ranges=ranges, columns=columns)
 
     def scan(
@@ -162,7 +163,7 @@ class Table:
         if is_newest:
             fragments = self._chosen(fragments, predicate)
         if condition is not None and is_newest and len(fragments) >= WORTH_CHOOSING:
-            # Lance is to see the condition in any case: it may report a problem with it
+            # Lance gets the condition in any case, because it may report a problem with it
             fragments = self._chosen(fragments, self._said_by(condition.sql, dataset)) or fragments[:1]
         names = tuple(self._columns(columns, dataset.schema))
         address = self.opened.address
@@ -215,14 +216,14 @@ class Table:
         return key_predicate(then.schema, then.row_keys, then.kinds, keys, ranges, ids)
 
     def _chosen(self, fragments: Sequence[int], predicate: KeyPredicate) -> list[int]:
-        """Returns the fragments, by id, that can hold a row of the predicate."""
+        """Returns the ids of the fragments that may contain a row that matches the predicate."""
         if predicate.is_empty:
             return list(fragments)
         chosen = {file.fragment_id for file in predicate.files(self.opened.state.files)}
         return [each for each in fragments if each in chosen]
 
     def _said_by(self, where: str, dataset: LanceDataset) -> KeyPredicate:
-        """Returns the ranges that the condition gives to row keys and to columns that files are clustered by."""
+        """Returns the ranges of row keys and of clustered columns that follow from the condition."""
         clustered = {each for by in self.opened.state.files.clusterings() for each in clustered_fields(by)}
         names = dataset.schema.names
         found = [name for name, number in zip(names, field_ids(dataset, names), strict=True) if number in clustered]

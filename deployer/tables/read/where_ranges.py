@@ -25,7 +25,7 @@ _MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def ranges_in(where: str, schema: pa.Schema, names: Collection[str]) -> dict[str, Interval]:
-    """Intervals of these columns that every row has for which the condition holds; none where it implies none."""
+    """Returns the intervals of these columns that follow from the condition; empty where none follow."""
     if not names or not is_read_alike(where, schema):
         return {}
     found: dict[str, Interval] = {}
@@ -101,7 +101,7 @@ def _python(value: pa.Scalar) -> Any:
 
 
 def _either(one: Expr, other: Expr) -> Iterator[tuple[str, Interval]]:
-    """Yields columns that both conditions compare, and what lies between the lowest and the highest of both."""
+    """Yields the columns that both conditions compare, with the smallest interval that contains both intervals."""
     first, second = dict(_compared(one)), dict(_compared(other))
     for name in first.keys() & second.keys():
         each = (first[name], second[name])
@@ -178,7 +178,7 @@ def _same_clock(of_column: str | None, of_value: str | None) -> bool:
 
 
 def _both(field: pa.Field, one: Interval, other: Interval) -> Interval:
-    """Returns the values that are in both."""
+    """Returns the interval of the values that are in both intervals."""
     lows = [
         (from_python(field, each.low), not each.low_included, each) for each in (one, other) if each.low is not None
     ]

@@ -27,7 +27,7 @@ _Key = tuple[str, str, str, str, tuple[str, ...], TrustedFunctions]
 
 @contextmanager
 def trusting(trusted: TrustedFunctions) -> Iterator[None]:
-    """Allows trusted functions to compute columns inside, in this thread, beside those that the environment names.
+    """Allows trusted functions, in addition to those that the environment names, within the block and in this thread.
     Tasks of Spark trust them too where they are made by `with_trust`."""
     token = _trusted.set(trusted)
     try:

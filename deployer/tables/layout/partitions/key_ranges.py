@@ -31,7 +31,7 @@ class Ranges:
 
 
 def cut(leaves: Ranges, sample: pa.Table, rows: int, target: int) -> Ranges:
-    """Returns the leaves, each cut where its share of `rows` is above `target` rows, going by a sample of the row keys.
+    """Returns the leaves. A leaf with more than `target` of the `rows`, estimated from a sample of row keys, is cut.
 
     A wrong estimate only makes files of uneven sizes.
     """

@@ -48,7 +48,8 @@ class LeafSplit:
 
 @dataclass(frozen=True, slots=True)
 class SplitResult:
-    """The result of a split. `unsplit` are leaves above the limit all of whose rows have one key, with their rows.
+    """The result of a split. `unsplit` has the leaves above the limit whose rows all have the same key, with their
+    number of rows.
 
     `failure` is the reason why an automatic split ended early; completed splits stay.
     """
@@ -70,10 +71,10 @@ def split_leaves(
     *,
     dry_run: bool = False,
 ) -> SplitResult:
-    """Splits every leaf that holds more than `max_rows` rows, or than the table declares. Can be repeated at any time.
+    """Splits every leaf that has more than `max_rows` rows (None: the table's declared limit). Can be repeated.
 
     A leaf is halved until no part is above the limit, as estimated from a sample of its keys. Raises InvalidInput for a
-    table without row keys and where nothing says a limit.
+    table without row keys, and where neither the caller nor the table gives a limit.
     """
     table = _opened(store, root, table_id)
     limit = max_rows if max_rows is not None else leaf_limit(table.state)
