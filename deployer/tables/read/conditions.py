@@ -114,7 +114,7 @@ def filter_failure(failure: BaseException, where: str, schema: pa.Schema, addres
 
 
 def _quotes_needed(where: str, schema: pa.Schema) -> str:
-    """Returns the remedy for a column's name that needs quotes and has none; empty where there is no such name."""
+    """Returns the remedy for a column's name that needs quotes and has none; empty where no name needs them."""
     bare = _WORD.sub(lambda found: found[0] if found[0][0] not in "'`\"" else "''", where).lower()
     names = [name for name in _names(schema) if not _BARE.fullmatch(name) and name.lower() in bare and name.strip()]
     return f"write the column in backticks: `{max(names, key=len)}`" if names else ""

@@ -107,12 +107,12 @@ class Table:
         keys: Sequence[Sequence[Any]] = (),
         ranges: Mapping[str, Interval] | None = None,
     ) -> Rows:
-        """Returns rows that hold all conditions given; `where` is one expression of Lance's SQL.
+        """Returns the rows that match all given conditions. `where` is a single expression of Lance's SQL.
 
-        Ranges of row keys, and of columns that files are clustered by, open the fragments that can hold them; those of
-        other columns open all. `where` does as these where it compares such columns with literals, in conditions that
-        all have to hold. At another version than the newest, `at`, every fragment is opened, since zone maps are of the
-        newest; `keys` are then values of the row keys that the version had.
+        Ranges of row keys, and of columns that files are clustered by, open only the fragments that may contain a
+        match; ranges of other columns open all fragments. Comparisons of such columns with literals in `where` have the
+        same effect, if they are joined by AND. At an earlier version, `at`, every fragment is opened, because zone maps
+        exist only for the newest version; `keys` are then values of the row keys of that version.
 
         Raises InvalidInput for columns, values or SQL that do not fit the table.
         """
@@ -170,10 +170,10 @@ class Table:
         return dataset, ScanPlan(address, location, version, tuple(fragments), total, names, predicate, condition)
 
     def candidates(self, where: str) -> tuple[Condition, list[Any]]:
-        """Returns the condition as Lance takes it, and the fragments of this version that can hold a row for which it
-        is true.
+        """Returns the condition in the form for Lance, and the fragments of this version that may contain a row for
+        which it is true.
 
-        Raises InvalidInput for what is not one SQL expression.
+        Raises InvalidInput for a text that is not a single SQL expression.
         """
         check_condition(where, self.opened.address, self.opened.schema)
         dataset = self.dataset()
@@ -197,7 +197,7 @@ class Table:
         return sum(batch.num_rows for batch in self.scan(where, self.schema.names[:1], at, None, keys, ranges).batches)
 
     def keys_at(self, at: At | None) -> KeysThen:
-        """Returns the columns and row keys of the version, which `keys` of a `scan` with this `at` are of."""
+        """Returns the columns and row keys of the version `at`, to which the `keys` of a `scan` at it refer."""
         return keys_at(self.opened, at)
 
     def _predicate(
