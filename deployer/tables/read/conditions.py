@@ -81,10 +81,9 @@ def read_failure(
     sql: str | None = None,
     columns: Collection[str] = (),
 ) -> DeployerError:
-    """Returns the error for what Lance says of a reading of the dataset at `location`, by a condition where there is
-    one.
+    """Returns the error for Lance's failure of a read of the dataset at `location`, with the condition `where`, if any.
 
-    `sql` is the condition that Lance got, where that is not the user's, and `columns` those that were searched: their
+    `sql` is the condition that Lance got, if it is not the user's. `columns` are the columns that were searched, whose
     indexes may be damaged.
     """
     if damaged := damaged_index(dataset, failure, sql or where or "", columns, address):
