@@ -13,15 +13,16 @@ from deployer.platform.sql.select import canonical_select
 from deployer.platform.storage.envelope import RECOVERY
 from deployer.state.model.entities import JSON, TableProperties
 
-VIEW = "view"  #: the property of a table's declaration that has a view's definition
+VIEW = "view"  #: the property of a table's declaration that contains the definition of a view
 
 
 @dataclass(frozen=True, slots=True)
 class ViewDefinition:
     """The query of a view, in DataFusion's SQL, with its tables by full name: `SELECT carrier FROM nyc.flights`.
 
-    `functions` are the packages of functions below the root (hashes, as computed columns have them) by their names in
-    the query. `max_staleness` is in milliseconds: a view that reflects an older state of its sources is late.
+    `functions` has the hashes of the packages of functions, by the functions' names in the query. The packages are
+    stored below the root, like those of computed columns. `max_staleness` is in milliseconds: a view that reflects an
+    older state of its sources is late.
     """
 
     query: str
@@ -56,8 +57,8 @@ def view_definition(properties: TableProperties, where: str = "view") -> ViewDef
 
 @dataclass(frozen=True, slots=True)
 class SourceVersion:
-    """The version of a source that a refresh read: the version of its state, and that of its dataset number `dataset`
-    in Lance."""
+    """The version of a source that a refresh read. `state_version` is the version of its log; `lance_version` is the
+    Lance version of the table's dataset number `dataset`."""
 
     table_id: str
     state_version: int
@@ -77,7 +78,7 @@ class ReflectedInputs:
     sources: tuple[SourceVersion, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the form for a refresh's commit and its job; `of_json` reads it."""
+        """Returns the JSON form that the commit and the job of a refresh store; `of_json` reads it."""
         sources = [[each.table_id, each.state_version, each.dataset, each.lance_version] for each in self.sources]
         return {"fingerprint": self.fingerprint, "log_version": self.log_version, "sources": sources}
 

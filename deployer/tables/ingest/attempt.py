@@ -1,4 +1,4 @@
-"""One attempt of a load: finds the sources, chooses how to read them, refuses or sets aside bad rows, commits."""
+"""One attempt of a load: finds and reads the sources, refuses or sets aside bad rows, and commits the other rows."""
 
 from __future__ import annotations
 
@@ -43,9 +43,10 @@ from deployer.tables.open_table import OpenTable
 
 @dataclass(slots=True)
 class LoadAttempt:
-    """An attempt to load the files of a request into the table as it is now. It runs once.
+    """An attempt to load the files of a request into the current table. It runs only once.
 
-    Raises KeysTaken where others committed the same unique keys meanwhile: the next attempt finds them in the table.
+    Raises KeysTaken where others committed the same unique keys meanwhile. The next attempt then finds these keys in
+    the table.
     """
 
     table: OpenTable
@@ -61,7 +62,8 @@ class LoadAttempt:
     started: float = field(default_factory=time.monotonic)
 
     def run(self) -> IngestResult:
-        """Returns the result. Raises as `ingest` does; then nothing is committed, and no file is left."""
+        """Loads the files and returns the result. Raises the errors of `ingest`; then nothing is committed, and no
+        written file is left."""
         table, request = self.table, self.request
         table.refuse_view()
         if job := done_before(table.store, table.root, table.entry, request):
@@ -98,7 +100,7 @@ class LoadAttempt:
         return replace(result, loaded_before=loaded_before(files, table.state.jobs.values()))
 
     def _load(self, plan: LoadPlan) -> LoadedFragments:
-        """Writes the rows with the engine that is chosen, and commits nothing."""
+        """Writes the rows with the chosen engine, and commits nothing."""
         self.engine, self.reason = choose_engine(self.request.engine, plan)
         self.on_engine(self.engine, self.reason)
         for note in notes_on(split.source for split in plan.splits):
@@ -115,8 +117,8 @@ class LoadAttempt:
             raise refusal(bad, self.table.address)
 
     def _done_meanwhile(self, plan: LoadPlan, loaded: LoadedFragments) -> Job | None:
-        """Returns the job where another process did it meanwhile, so that all rows are duplicates. Raises Refused for
-        other duplicates that refuse the load."""
+        """Returns the job where another process has completed it meanwhile, so that its rows are duplicates. Raises
+        Refused for other duplicates that refuse the load."""
         table = self.table
         if plan.unique is None or not (refused := refused_duplicates(loaded, plan.unique, loaded.rows, table.address)):
             return None
@@ -125,7 +127,7 @@ class LoadAttempt:
         raise refused
 
     def _set_aside(self, bad: Mapping[str, BadRows], loaded: LoadedFragments) -> None:
-        """Writes the bad rows to their file. Raises InvalidInput where they are too many."""
+        """Writes the bad rows to their file. Raises InvalidInput where all rows are bad or more than the limit."""
         request, count = self.request, sum(each.rows for each in bad.values())
         if not count or request.bad_rows is None:
             return
@@ -156,7 +158,8 @@ class LoadAttempt:
     def _discarded_after(
         self, errors: type[DeployerError] | tuple[type[DeployerError], ...], loaded: LoadedFragments, bad_rows: int = 0
     ) -> Iterator[None]:
-        """Removes what was written where one of the errors is raised, also the file of so many `bad_rows`."""
+        """Removes the written fragments where the block raises one of the errors. If `bad_rows` is not 0, also removes
+        the file of bad rows."""
         try:
             yield
         except errors:
@@ -166,7 +169,7 @@ class LoadAttempt:
             raise
 
     def _result(self, job: Job, loaded: LoadedFragments | None = None, bad_rows: int = 0) -> IngestResult:
-        """Returns the result of a job; without `loaded` where it was done before."""
+        """Returns the result of a job. `loaded` is None for a job that was already done."""
         already_done = loaded is None
         written = loaded.written if loaded is not None else ()
         return IngestResult(
@@ -187,8 +190,8 @@ class LoadAttempt:
 
 
 def done_before(store: StateStore, root: str, entry: TableEntry, request: IngestRequest) -> Job | None:
-    """Returns the job of the request, if it is done. Raises InvalidInput when it loaded other files than the request
-    has."""
+    """Returns the job of the request if it is done. Raises InvalidInput where that job loaded other files than the
+    request names."""
     if not request.job_id or not (job := find_job(store, root, entry.table_id, request.job_id)):
         return None
     refuse_other_files(job, _files_of(request), entry.address)
@@ -196,8 +199,8 @@ def done_before(store: StateStore, root: str, entry: TableEntry, request: Ingest
 
 
 def _files_of(request: IngestRequest) -> LoadedFiles | None:
-    """Returns the request's files; None when they cannot be read, such as those that are gone since their job was
-    done."""
+    """Returns the request's files; None where they cannot be read, for example because they were removed after the
+    job."""
     try:
         return _identified(find_sources(request.paths, request.format))
     except DeployerError:
@@ -205,7 +208,7 @@ def _files_of(request: IngestRequest) -> LoadedFiles | None:
 
 
 def _identified(sources: Sequence[Source]) -> LoadedFiles | None:
-    """Returns the files; None when one cannot be read: reading its rows reports the error."""
+    """Returns the files; None where one cannot be read, because reading its rows reports the error later."""
     try:
         return identified(sources)
     except (DeployerError, OSError):

@@ -1,4 +1,4 @@
-"""Loads in this process, without Spark: the quickest way for small sources."""
+"""Loads in this process, without Spark, which is the fastest way for small sources."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from deployer.tables.layout.partitions.key_ranges import Ranges
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
-Held = dict[int, list[pa.RecordBatch]]  #: rows that wait to be written, by the number of their range
+Held = dict[int, list[pa.RecordBatch]]  #: rows in memory that are not written yet, by the number of their range
 
-FLUSH_BYTES = 1024 * 1024 * 1024  #: rows that are held before they are sorted and written
+FLUSH_BYTES = 1024 * 1024 * 1024  #: bytes of rows in memory from which on they are sorted and written
 
 
 def load_in_driver(plan: LoadPlan, on_progress: OnProgress) -> LoadedFragments:
-    """Writes the good rows of all splits; nothing more is written once a bad row is seen that is to refuse the load.
+    """Writes the good rows of all splits. After a bad row that refuses the load, writes no more rows.
 
     Raises the error of the first split that has one.
     """
@@ -42,7 +42,8 @@ def load_in_driver(plan: LoadPlan, on_progress: OnProgress) -> LoadedFragments:
 def write_rows(
     plan: LoadPlan, batches: Iterator[pa.RecordBatch], reports: dict[int, SplitReport]
 ) -> tuple[list[WrittenFragment], Duplicates]:
-    """Writes rows of the table, sorted and each range apart where it has keys, in the memory of `FLUSH_BYTES`."""
+    """Writes rows of the table. If the table has keys, the rows are sorted, and each range has separate files; about
+    `FLUSH_BYTES` of rows are in memory."""
     if plan.layout.order:
         found = _gathered(plan, batches, reports)
         return found.written, found.duplicates
@@ -64,12 +65,12 @@ def _batches(plan: LoadPlan, reports: dict[int, SplitReport], on_progress: OnPro
 
 @dataclass(slots=True)
 class FlushedRows:
-    """The fragments written so far from held rows, by their range, and the duplicates that were not written."""
+    """The fragments that were written so far, by range, and the duplicates that were not written."""
 
     layout: Layout
     ranges: Ranges
     unique: UniqueLoad | None = None
-    dataset: LanceDataset | None = None  #: where it is open already
+    dataset: LanceDataset | None = None  #: the table's dataset, if it is already open
     duplicates: Duplicates = field(default_factory=Duplicates)
     _written: dict[int, list[WrittenFragment]] = field(default_factory=dict)
 
@@ -78,7 +79,7 @@ class FlushedRows:
         return [each for number in sorted(self._written) for each in self._written[number]]
 
     def flush(self, held: Held) -> None:
-        """Writes what is held, sorted and each range apart; nothing is held any more."""
+        """Writes the rows of `held`, sorted and in separate files for each range, and empties `held`."""
         for number in sorted(held):
             rows, earlier = pa.Table.from_batches(held.pop(number)), self._written.setdefault(number, [])
             partition = self.ranges.partitions[number]
@@ -88,7 +89,7 @@ class FlushedRows:
 
 
 def _gathered(plan: LoadPlan, batches: Iterator[pa.RecordBatch], reports: dict[int, SplitReport]) -> FlushedRows:
-    """Returns rows by their range, sorted and written whenever much has come together."""
+    """Collects rows by range, and sorts and writes them each time `FLUSH_BYTES` are in memory."""
     splitter = plan.ranges.splitter(plan.layout.arrow_schema, plan.layout.row_keys)
     held: Held = {}
     size, flushed = 0, FlushedRows(plan.layout, plan.ranges, plan.unique)
@@ -104,14 +105,14 @@ def _gathered(plan: LoadPlan, batches: Iterator[pa.RecordBatch], reports: dict[i
 
 
 def hold(batch: pa.RecordBatch, layout: Layout, splitter: Splitter, held: Held) -> None:
-    """Puts the batch's rows to those that are held of their ranges."""
+    """Adds the rows of the batch to `held`, under the numbers of their ranges."""
     keys = [batch.column(name) for name in layout.row_keys]
     for number, part in parted(batch, splitter.ranges(keys, batch.num_rows)):
         held.setdefault(number, []).append(part)
 
 
 def parted(batch: pa.RecordBatch, numbers: np.ndarray) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yields the batch's rows by range number, those of each range together."""
+    """Yields the rows of the batch for each range number. `numbers` has the range number of each row."""
     present = np.unique(numbers)
     if len(present) == 1:
         yield int(present[0]), batch

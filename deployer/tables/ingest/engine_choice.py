@@ -15,9 +15,9 @@ from deployer.tables.layout.partitions.key_ranges import cut
 Engine = Literal["auto", "spark", "driver"]
 
 SMALL_BYTES = 64 * 1024 * 1024  #: up to this size, a load is faster than the start of Spark
-SMALL_ROWS = 1_000_000
-TASK_ROWS = 1_048_576  #: rows of one range, as estimated from a sample
-SAMPLED_SPLITS = 16
+SMALL_ROWS = 1_000_000  #: the same limit in rows
+TASK_ROWS = 1_048_576  #: the largest number of rows in a range, estimated from a sample
+SAMPLED_SPLITS = 16  #: about this many splits are read for the sample
 
 
 def choose_engine(wanted: Engine, plan: LoadPlan) -> tuple[str, str]:
@@ -32,7 +32,7 @@ def choose_engine(wanted: Engine, plan: LoadPlan) -> tuple[str, str]:
 
 
 def for_tasks(plan: LoadPlan) -> LoadPlan:
-    """Returns the plan with large leaves cut, so that tasks share them."""
+    """Returns the plan with large leaves cut into ranges, so that several tasks write a leaf."""
     import pyarrow as pa
 
     rows = sum(split.rows for split in plan.splits)

@@ -1,5 +1,7 @@
-"""Loads sources into a table once, as often as others add the same keys meanwhile; then splits leaves and updates
-indexes."""
+"""The job of a load: loads sources into a table exactly once, then splits leaves and updates indexes.
+
+The job makes another attempt where other loads have added the same unique keys meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from deployer.tables.layout.indexes.build import catch_up
 from deployer.tables.layout.partitions.split import split_after_load
 from deployer.tables.open_table import OpenTable
 
-ATTEMPTS = 5  #: how often a load starts again because others added rows with the same keys meanwhile
+ATTEMPTS = 5  #: attempts of a load while others keep adding rows with the same keys
 
 
 def ingest(
@@ -29,20 +31,21 @@ def ingest(
     commit_load: CommitLoad | None = None,
 ) -> IngestResult:
     """Loads all sources as one version of the table, or nothing. Then splits leaves above the limit that the table
-    declares, and brings its indexes up to date: what fails of that is in the result, and the next load tries again.
+    declares, and updates its indexes. The result reports failed splits and index updates; the next load tries again.
 
     `new_id` is the load's id where the request has none (None: a random one). `commit_load` is needed for modes other
     than `append`.
-    Raises NotFound and InvalidInput for sources that cannot be read, Refused for bad rows that are not set aside, and
-    for rows whose unique keys are there and that are neither set aside nor skipped, InvalidInput when too many rows are
-    bad, or all of them, which are set aside then too, Conflict when the table was changed meanwhile.
+
+    Raises NotFound and InvalidInput for sources that cannot be read. Raises Refused for bad rows that are not set
+    aside, and for rows whose unique keys exist already and that are neither set aside nor skipped. Raises InvalidInput
+    where all rows are bad or more than the limit. Raises Conflict where the table was changed meanwhile.
     """
     job_id = request.job_id or new_id or uuid.uuid4().hex
     for attempt in range(ATTEMPTS):
         try:
             result = LoadAttempt(table, request, job_id, with_spark, on_progress, on_engine, on_note, commit_load).run()
             break
-        except KeysTaken:  # the next try finds these keys in the table
+        except KeysTaken:  # the next attempt finds these keys in the table
             if attempt == ATTEMPTS - 1:
                 raise
             table = table.refreshed()

@@ -19,7 +19,7 @@ from deployer.tables.open_table import OpenTable
 class Ledger(Protocol):
     """A record of the finished parts of a resumable load: ranges, or splits for tables without keys, by number.
 
-    Tasks carry it to where they run, so it is small and keeps nothing but where it writes.
+    The ledger is sent with each task. Therefore it is small and only has the location to which it writes.
     """
 
     def record(self, number: int, written: Sequence[WrittenFragment]) -> None: ...
@@ -27,10 +27,11 @@ class Ledger(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LoadPlan:
-    """The sources of a load, and how to partition and write their rows; `sets_aside`: bad rows do not refuse the load.
-    `unique` is of a table whose row keys are unique.
+    """The sources of a load, and how to partition and write their rows.
 
-    With a `ledger`, the ranges `finished` are left out and the others are noted there one by one.
+    `sets_aside` says that bad rows do not refuse the load. `unique` has the keys to compare with, for a table whose row
+    keys are unique. With a `ledger`, the ranges `finished` are skipped, and each other range is recorded there when it
+    is written.
     """
 
     splits: tuple[Split, ...]
@@ -43,13 +44,13 @@ class LoadPlan:
     unique: UniqueLoad | None = None
 
     def refuses(self, reports: Iterable[SplitReport]) -> bool:
-        """Returns whether what the splits report so far means that nothing may be committed."""
+        """Returns whether the reports so far prevent the commit."""
         return any(report.error or (report.bad.rows and not self.sets_aside) for report in reports)
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedFragments:
-    """Fragments that were written and not committed, the report of every split by its number, and the duplicates."""
+    """The fragments that were written and not committed, the reports of all splits by number, and the duplicates."""
 
     written: tuple[WrittenFragment, ...]
     reports: Mapping[int, SplitReport]
@@ -57,14 +58,15 @@ class LoadedFragments:
 
     @property
     def rows(self) -> int:
-        """Rows that were read, bad ones included."""
+        """The number of rows that were read, including bad ones."""
         return sum(report.rows for report in self.reports.values())
 
 
 def unique_load(table: OpenTable, on_duplicate: Literal["reject", "skip"], *, sets_aside: bool) -> UniqueLoad | None:
     """Returns the keys that a load's rows are compared with; None for a table whose row keys need not be unique.
 
-    `sets_aside`: duplicates are bad rows, unless they are skipped. Raises InvalidInput where nothing can be skipped.
+    `sets_aside` says that duplicates are set aside as bad rows, unless they are skipped. Raises InvalidInput for "skip"
+    where the row keys are not unique.
     """
     if has_unique_keys(table.state):
         set_aside = sets_aside and on_duplicate == "reject"
@@ -79,7 +81,7 @@ def unique_load(table: OpenTable, on_duplicate: Literal["reject", "skip"], *, se
 
 
 def with_duplicates_set_aside(loaded: LoadedFragments) -> LoadedFragments:
-    """Returns the load with the duplicates that are to be set aside among the bad rows of their splits."""
+    """Returns the load with its duplicates added to the bad rows of their splits, where duplicates are set aside."""
     if not loaded.duplicates.bad:
         return loaded
     reports = dict(loaded.reports)
@@ -89,7 +91,7 @@ def with_duplicates_set_aside(loaded: LoadedFragments) -> LoadedFragments:
 
 
 def refused_duplicates(loaded: LoadedFragments, unique: UniqueLoad, rows: int, address: str) -> Refused | None:
-    """Returns the error for a load of `rows` rows whose duplicates refuse it; None without any."""
+    """Returns the error for a load of `rows` rows that its duplicates refuse; None where they do not."""
     if not loaded.duplicates.rows or unique.on_duplicate != "reject":
         return None
     remedy = "load the other rows with --on-duplicate skip, or set duplicates aside with --bad-rows FILE"

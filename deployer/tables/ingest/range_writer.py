@@ -1,4 +1,4 @@
-"""Writes the rows of one range of keys, without those whose keys may not be there twice."""
+"""Writes the rows of one range of keys, without duplicates where the keys are unique."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ def write_range(
     earlier: Sequence[WrittenFragment] = (),
     dataset: LanceDataset | None = None,
 ) -> tuple[list[WrittenFragment], Duplicates]:
-    """Sorts and writes the rows of a range; those that are duplicates are left out.
+    """Sorts and writes the rows of a range, without duplicates. Returns the fragments and the duplicates.
 
-    `earlier` is what the load wrote of the range before. With duplicates that refuse the load, nothing is written.
+    `earlier` are the fragments of the range that the load has already written. If duplicates refuse the load, writes
+    nothing.
     """
     if unique is None:
         return write_sorted(layout, rows, partition, dataset), Duplicates()

@@ -25,8 +25,9 @@ from deployer.tables.open_table import OpenTable
 
 LoadWithSpark = Callable[[LoadPlan, OnProgress], LoadedFragments]
 Mode = Literal["append", "upsert", "overwrite"]
-# : Commits written rows in another mode than `append`; returns the job, and whether an earlier run committed it. Its :
-# arguments are the table, the mode, the columns that rows are matched by, the job's id, the rows, and their files.
+#: Callback that commits written rows in a mode other than `append`. It returns the job, and whether an earlier run
+#: committed it. Its arguments are the table, the mode, the columns that rows are matched by, the job's id, the rows,
+#: their source files as text, and the progress callback.
 CommitLoad = Callable[
     [OpenTable, str, Sequence[str], str, Sequence[WrittenFragment], str, OnProgress], tuple[Job, bool]
 ]
@@ -46,11 +47,11 @@ class IngestRequest:
     indexes: bool = True  #: bring the table's indexes up to date once the rows are committed
     services: bool = True  #: for the calling job: run the table's due services afterwards
     max_bad_rows: BadRowLimit | None = None  #: more bad rows refuse the load
-    missing_as_null: bool = False  #: columns that no file has and that have no default are null, not an error
+    missing_as_null: bool = False  #: columns without a default that no file has become null; else they are an error
     on_duplicate: Literal["reject", "skip"] = "reject"  #: the handling of rows with existing unique keys
-    renames: tuple[tuple[str, str], ...] = ()  #: fields of the files, and the columns that they fill
-    selects: tuple[Select, ...] = ()  #: columns that expressions over the files' fields give
-    mode: Mode = "append"  #: rows are added, replace rows with the same keys, or replace all rows
+    renames: tuple[tuple[str, str], ...] = ()  #: pairs of a field of the files and the column that it fills
+    selects: tuple[Select, ...] = ()  #: columns that are computed by expressions over the files' fields
+    mode: Mode = "append"  #: the rows are added (append), replace rows with the same keys (upsert) or replace all rows
     on: tuple[str, ...] = ()  #: the columns that an upsert matches rows by; the row keys by default
 
     def __post_init__(self) -> None:
@@ -84,9 +85,9 @@ class IngestResult:
     seconds: float
     already_done: bool = False
     indexes: CaughtUp = CaughtUp()
-    splits: SplitResult | None = None  #: of leaves above the limit that the table declares; None without one
+    splits: SplitResult | None = None  #: splits of leaves above the table's declared limit; None without a limit
     loaded_before: tuple[LoadedBefore, ...] = ()  #: files of this load that an earlier one had loaded
     unique: bool = False  #: the table's row keys are unique: no row is in it twice
     duplicates_skipped: int = 0  #: rows that were left out because their unique keys exist already
     mode: Mode = "append"
-    counts: RowCounts | None = None  #: of a load in another mode; `rows` are those that it wrote
+    counts: RowCounts | None = None  #: the changed rows, for modes other than `append`; `rows` counts the written rows

@@ -1,7 +1,8 @@
 """Loads as a Spark job of two stages: tasks read and check splits, then tasks sort and write ranges of keys.
 
-Between the stages rows travel as Arrow IPC messages, one for each batch and range, which Spark carries as opaque bytes:
-no row is ever turned into one of Spark's, so that every Arrow type survives. Tables without keys need no second stage.
+Between the stages, Spark transfers rows as Arrow IPC messages, one for each batch and range. The messages are opaque
+bytes to Spark: rows are never converted to Spark's own rows, so that every Arrow type is preserved. Tables without keys
+need no second stage.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ from deployer.tables.ingest.rows.load_functions import with_trust
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-RUN_BYTES = 512 * 1024 * 1024  #: rows that a task sorts in memory at a time
-MESSAGE_BYTES = 8 * 1024 * 1024  #: rows that are gathered before they are parted by range
-MESSAGES_A_BATCH = "8"  # Spark puts so many messages in one Arrow batch; its own default of 10,000 would be gigabytes
+RUN_BYTES = 512 * 1024 * 1024  #: bytes of rows that a task sorts in memory at a time
+MESSAGE_BYTES = 8 * 1024 * 1024  #: bytes of rows that are collected before they are split by range
+MESSAGES_A_BATCH = "8"  # the messages in one Arrow batch of Spark; its default of 10,000 would be gigabytes
 
 Reports = dict[int, SplitReport]
 
 
 @dataclass(slots=True)
 class SparkLoad:
-    """One load on a session: tasks add to `reports` when they end; `refused` is true when the reports require the load
-    to end."""
+    """One load on a session. Tasks add to `reports` when they end. `refused` is true if the load cannot be committed
+    according to these reports."""
 
     session: SparkSession
     plan: LoadPlan
@@ -53,7 +54,7 @@ class SparkLoad:
                 return {}
 
             def addInPlace(self, value1: Reports, value2: Reports) -> Reports:  # noqa: N802 (Spark's name)
-                value1.update(value2)  # a task that ran twice reports the same twice
+                value1.update(value2)  # a task that ran twice reports the same values twice
                 return value1
 
         self._reports = self.session.sparkContext.accumulator({}, Merged())
@@ -70,8 +71,8 @@ class SparkLoad:
 
     @property
     def refused(self) -> bool:
-        """Returns whether the load cannot be committed: after an error immediately, after bad rows when all of them are
-        counted."""
+        """Returns whether the load cannot be committed. An error refuses it immediately; bad rows refuse it once all
+        splits have reported theirs."""
         reports = self.reports
         failed = any(report.error for report in reports.values())
         return failed or (len(reports) == len(self.plan.splits) and self.plan.refuses(reports.values()))
@@ -107,9 +108,10 @@ BATCH_SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
 def _groups(plan: LoadPlan, parallelism: int) -> tuple[tuple[Split, ...], ...]:
-    """Neighbouring splits for one task each: as many as there are cores, more when files would become too large.
+    """Returns groups of neighbouring splits, one group for each task. There are as many groups as cores, or more where
+    files would become too large.
 
-    A load with a ledger has one a split, so that a resumed load has the same work for each split.
+    A load with a ledger has one group for each split, so that a resumed load does the same work for each split.
     """
     if plan.ledger is not None:
         return tuple((split,) for split in plan.splits if split.number not in plan.finished)
@@ -127,7 +129,7 @@ def _groups(plan: LoadPlan, parallelism: int) -> tuple[tuple[Split, ...], ...]:
 
 
 class _ReadTask:
-    """Stage one: a split's good rows as messages for their ranges."""
+    """The first stage: reads the good rows of splits, and sends them as messages to their ranges."""
 
     def __init__(self, plan: LoadPlan, keys: tuple[int, ...], reports: Any) -> None:
         self._plan, self._keys, self._reports = plan, keys, reports
@@ -146,7 +148,7 @@ class _ReadTask:
 
 
 class _WriteTask:
-    """Stage two: the rows of one range, sorted and written; in several runs when they are too many for memory."""
+    """The second stage: sorts and writes the rows of a range, in several runs if they do not fit in memory."""
 
     def __init__(self, plan: LoadPlan, numbers: dict[int, int]) -> None:
         self._plan, self._numbers = plan, numbers
@@ -180,7 +182,7 @@ class _WriteTask:
 
 
 class _StreamTask:
-    """The only stage of a table without keys: rows are written as they are read."""
+    """The only stage for a table without keys: writes rows in the order in which they are read."""
 
     def __init__(self, plan: LoadPlan, groups: tuple[tuple[Split, ...], ...], reports: Any) -> None:
         self._plan, self._groups, self._reports = plan, groups, reports
@@ -207,7 +209,7 @@ def ids_of(batches: Iterator[pa.RecordBatch]) -> Iterator[int]:
 
 
 def larger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Joins batches until they are large, so that the parts for each range are not tiny."""
+    """Yields batches of about `MESSAGE_BYTES` with the same rows, so that the parts for each range are not tiny."""
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in _smaller(batches):
@@ -220,7 +222,8 @@ def larger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _smaller(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Batches of large values cut up, since one Arrow batch of messages has to stay below 2 GB."""
+    """Yields the batches, with batches of large values split, because an Arrow batch of messages must be smaller than
+    2 GB."""
     for batch in batches:
         rows = max(1, batch.num_rows * 4 * MESSAGE_BYTES // max(1, batch.nbytes))
         yield from (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
@@ -234,7 +237,7 @@ def _joined(batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def message(key: int, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Returns rows for a partition in the form that Spark transfers."""
+    """Returns rows for the partition of `key` in the form that Spark transfers."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
         writer.write_batch(rows)
@@ -247,15 +250,16 @@ def result(made: object) -> pa.RecordBatch:
 
 
 def _binary(data: pa.Buffer) -> pa.Array:
-    """Returns one binary value over the buffer, not copied."""
+    """Returns an array with the buffer as its only binary value, without a copy."""
     offsets = pa.py_buffer(np.array([0, data.size], np.int32))
     return pa.Array.from_buffers(pa.binary(), 1, [None, offsets, data])
 
 
 def partition_keys(count: int) -> list[int]:
-    """Returns an integer for each of `count` partitions that `repartition(count, column)` puts exactly there.
+    """Returns, for each of `count` partitions, an integer that `repartition(count, column)` assigns to that partition.
 
-    Spark takes the remainder of Murmur3 (seed 42): ranges numbered 0, 1, … would share partitions, others stay empty.
+    Spark assigns by the remainder of Murmur3 (seed 42). With the numbers 0, 1, … some ranges would share a partition,
+    and other partitions would be empty.
     """
     found: dict[int, int] = {}
     candidate = 0
@@ -266,7 +270,7 @@ def partition_keys(count: int) -> list[int]:
 
 
 def murmur3(value: int, seed: int = 42) -> int:
-    """Spark's `hash` of one 32-bit integer (Murmur3_x86_32), signed."""
+    """Returns Spark's `hash` of a 32-bit integer (Murmur3_x86_32) as a signed integer."""
 
     def rotated(bits: int, by: int) -> int:
         return ((bits << by) | (bits >> (32 - by))) & 0xFFFFFFFF
@@ -281,6 +285,6 @@ def murmur3(value: int, seed: int = 42) -> int:
 
 
 def first_error(reports: Reports) -> DeployerError | None:
-    """Returns the error of the first split that has one."""
+    """Returns the error of the first split that has one; None where no split has one."""
     errors = (reports[number].error for number in sorted(reports))
     return next((error.as_error() for error in errors if error is not None), None)

@@ -1,4 +1,4 @@
-"""Checks users' SQL conditions: whether a text is a single expression, and why Lance cannot use a condition."""
+"""Checks users' SQL conditions, and explains why Lance cannot use a condition."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def check_condition(where: str, address: str, schema: pa.Schema) -> None:
-    """Raises InvalidInput when the text is not one expression, which alone may be combined with other conditions.
+    """Raises InvalidInput where the text is not a single expression, because only this can be combined with other
+    conditions.
 
-    Also when it has a column's name in double quotes: Lance takes those for text, as it does single quotes.
+    Also raises InvalidInput for a column's name in double quotes, which Lance reads as text, like single quotes.
     """
     try:
         check_expression(where)
@@ -60,7 +61,7 @@ def check_condition(where: str, address: str, schema: pa.Schema) -> None:
 def read_errors(
     location: str, address: str, dataset: LanceDataset, where: str | None = None, sql: str | None = None
 ) -> Iterator[None]:
-    """Raises Lance's failures of a read in the form of `read_failure`; other errors are unchanged."""
+    """Converts Lance's errors of a read within the block with `read_failure`; other errors are unchanged."""
     try:
         yield
     except DeployerError:
@@ -80,10 +81,9 @@ def read_failure(
     sql: str | None = None,
     columns: Collection[str] = (),
 ) -> DeployerError:
-    """Returns the error for what Lance says of a reading of the dataset at `location`, by a condition where there is
-    one.
+    """Returns the error for Lance's failure of a read of the dataset at `location`, with the condition `where`, if any.
 
-    `sql` is the condition that Lance got, where that is not the user's, and `columns` those that were searched: their
+    `sql` is the condition that Lance got, if it is not the user's. `columns` are the columns that were searched, whose
     indexes may be damaged.
     """
     if damaged := damaged_index(dataset, failure, sql or where or "", columns, address):
@@ -94,7 +94,7 @@ def read_failure(
 
 
 def filter_failure(failure: BaseException, where: str, schema: pa.Schema, address: str) -> DeployerError:
-    """Returns the error for what Lance says of a condition, without Lance's source positions."""
+    """Returns the error for Lance's message about a condition, without Lance's source positions."""
     text = str(failure)
     if missing := re.search(r"[Nn]o field named [\"`']?([^\"`'.]+)[\"`']?|Column ([^,]+?) does not exist", text):
         found = unknown_column(missing[1] or missing[2], schema.names, address)
@@ -113,7 +113,7 @@ def filter_failure(failure: BaseException, where: str, schema: pa.Schema, addres
 
 
 def _quotes_needed(where: str, schema: pa.Schema) -> str:
-    """Returns the remedy for a column's name that stands without quotes and needs them; empty where there is none."""
+    """Returns the remedy for a column's name that needs quotes and has none; empty where no name needs them."""
     bare = _WORD.sub(lambda found: found[0] if found[0][0] not in "'`\"" else "''", where).lower()
     names = [name for name in _names(schema) if not _BARE.fullmatch(name) and name.lower() in bare and name.strip()]
     return f"write the column in backticks: `{max(names, key=len)}`" if names else ""

@@ -56,7 +56,7 @@ def _json_texts(column: Any) -> list[str]:
 
 
 def _one_line(document: str) -> str:
-    """Returns a document as part of a line; as text where it is not one, which Lance does not store but may be read."""
+    """Returns a JSON document on one line. Returns a text that is not JSON as a JSON string."""
     try:
         json.loads(document)
     except ValueError:
@@ -65,7 +65,7 @@ def _one_line(document: str) -> str:
 
 
 def write_parquet(schema: pa.Schema, batches: Iterator[pa.RecordBatch], path: Path) -> int:
-    """Writes all rows as one file, which is there whole or not at all; returns their number."""
+    """Writes all rows as one file, which exists completely or not at all. Returns the number of rows."""
     import pyarrow.parquet as pq
 
     rows = 0
@@ -122,7 +122,7 @@ class _Forward:
 
 
 def plain_values(column: Any) -> list[Any]:
-    """Returns values as JSON can hold them."""
+    """Returns the values of a column in types that JSON supports."""
     return [_plain(value) for value in column.to_pylist()] if _needs_plain(column.type) else column.to_pylist()
 
 
@@ -152,10 +152,10 @@ def _plain(value: Any) -> Any:
 
 
 class _Lines:
-    """Ends lines with a line feed alone.
+    """A text sink that ends lines with a line feed only.
 
-    The writer is set to end them with a carriage return too, so that it quotes values with either: programs take a lone
-    carriage return for a line end.
+    The CSV writer also ends lines with a carriage return, so that it quotes values that contain either character,
+    because programs read a lone carriage return as a line end.
     """
 
     def __init__(self, sink: IO[str]) -> None:
@@ -170,7 +170,7 @@ _FORMULA = frozenset("=+-@\t\r\n")
 
 
 def _without_formula(value: Any) -> Any:
-    """Returns a cell that no spreadsheet takes for a formula.
+    """Returns a cell that spreadsheets do not run as a formula.
 
     A first character that a spreadsheet may skip (a blank, a control or format character) does not hide the next one,
     and a full-width form counts as the plain character.

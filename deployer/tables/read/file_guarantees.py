@@ -1,7 +1,6 @@
-"""The files that can hold a row for which an Arrow condition holds, by the ranges of columns that are kept of each
-file.
+"""The choice of files that may contain a row for which an Arrow condition is true, from the recorded ranges of columns.
 
-Arrow itself decides: each file is given to it as a partition of which these ranges are guaranteed.
+Arrow itself decides: each file is passed to Arrow as a partition for which these ranges are guaranteed.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ from deployer.state.model.keys import decode_key
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_NULL = b"\x01"  # as `keys.encode_nullable` has it: above all values
+_NULL = b"\x01"  # null as `keys.encode_nullable` encodes it, above all values
 
 
 def may_hold(
     condition: pc.Expression, files: Iterable[File], schema: pa.Schema, row_keys: Sequence[str], ids: Mapping[int, str]
 ) -> set[int]:
-    """Returns the ids of the files that can hold a row for which the condition is true. `ids` are the names of the
-    columns by Lance's field ids, by which files know what they are clustered by."""
+    """Returns the ids of the files that may contain a row for which the condition is true. `ids` has the names of
+    columns by Lance's field ids, because files record their clustered columns by field id."""
     text = str(condition)
     mentioned = {name for name in schema.names if name in text and _is_exact(schema.field(name).type)}
     form, disk = pads.ParquetFileFormat(), LocalFileSystem()
@@ -61,7 +60,7 @@ def _guarantees(
         for number, low, high in zip(fields, file.cluster_min, file.cluster_max, strict=True):
             name = ids.get(number, "")
             if name not in mentioned or _is_text(schema.field(name).type):
-                continue  # long texts have only bounds, which are not texts
+                continue  # of long texts only bounds are recorded, which may not be valid text
             if low == _NULL:
                 yield pc.field(name).is_null()
                 continue
@@ -78,7 +77,7 @@ def _value(column: pa.Field, encoded: bytes) -> pa.Scalar:
 
 
 def _is_exact(kind: pa.DataType) -> bool:
-    """Returns whether the encoded values of the type are those that Arrow compares."""
+    """Returns whether the encoded values of the type are the values that Arrow compares."""
     types = pa.types
     return bool(
         types.is_integer(kind)

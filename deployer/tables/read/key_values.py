@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Values of one column between two ends; None means open. Ends are included by default."""
+    """The values of a column between two ends. None means an open end. Ends are included by default."""
 
     low: Any = None
     high: Any = None
@@ -34,9 +34,9 @@ class Interval:
 
 
 def from_python(field: pa.Field, value: Any) -> KeyValue:
-    """Returns a Python value of the column as the state store keeps it; dates and times may be text, as in CSV.
+    """Returns a Python value of the column in the form of the state store. Dates and times may be text, as in CSV.
 
-    Raises InvalidInput when it is not a value of the type.
+    Raises InvalidInput where the value does not fit the column's type.
     """
     if isinstance(value, str) and pa.types.is_temporal(field.type):
         value = from_text(field, value)
@@ -50,7 +50,7 @@ def from_python(field: pa.Field, value: Any) -> KeyValue:
 
 
 def from_text(field: pa.Field, text: str) -> Any:
-    """Returns a value written as in CSV, as a Python value of the column's type (see `text_values.parsed`)."""
+    """Returns the Python value, of the column's type, of a text as in CSV (see `text_values.parsed`)."""
     values, bad = parsed(pa.array([text]), field.type)
     if bad is not None:
         raise _misfit(field, repr(text))
@@ -70,7 +70,8 @@ def _where(field: pa.Field) -> str:
 
 
 def parse_keys(schema: pa.Schema, row_keys: Sequence[str], text: str) -> tuple[Any, ...]:
-    """Reads `AA,1545`: values of the first row keys, in their order; a value with a comma is in double quotes."""
+    """Returns the values of a text such as `AA,1545`, which are of the first row keys, in their order. A value with a
+    comma must be in double quotes."""
     try:
         values = next(csv.reader([text], skipinitialspace=True), [])
     except csv.Error as error:
@@ -94,9 +95,9 @@ _RANGE = re.compile(r"(?P<low>.*?)(?P<after><)?\.\.(?P<before><)?(?P<high>.*)", 
 
 
 def parse_range(schema: pa.Schema, text: str) -> tuple[str, Interval]:
-    """Reads `carrier=AA..DL`: both ends are included; `AA<..DL` excludes the first end, `AA..<DL` the last; either may
-    be omitted."""
-    # a name may have = in it: the longest that a column has is meant
+    """Returns the column and the interval of a text such as `carrier=AA..DL`, which includes both ends. `AA<..DL`
+    excludes the first end, `AA..<DL` the last end. Either end may be omitted."""
+    # a name may contain =, so the longest name of an existing column counts
     known = max((name for name in schema.names if text.startswith(f"{name}=")), key=len, default=None)
     name = text.partition("=")[0].strip() if known is None else known
     match = _RANGE.fullmatch(text.partition("=")[2] if known is None else text[len(known) + 1 :])
@@ -110,7 +111,7 @@ def parse_range(schema: pa.Schema, text: str) -> tuple[str, Interval]:
 
 
 def parse_ranges(schema: pa.Schema, texts: Sequence[str]) -> Mapping[str, Interval]:
-    """Reads ranges of several columns, which must all match. Raises InvalidInput for a column named twice."""
+    """Returns the ranges of several columns, which must all match. Raises InvalidInput for a column named twice."""
     found: dict[str, Interval] = {}
     for text in texts:
         name, interval = parse_range(schema, text)
@@ -121,7 +122,7 @@ def parse_ranges(schema: pa.Schema, texts: Sequence[str]) -> Mapping[str, Interv
 
 
 def require_ordered(name: str, schema: pa.Schema) -> None:
-    """Raises InvalidInput when the column does not exist, or its values have no order."""
+    """Raises InvalidInput where the column does not exist, or its values have no order."""
     if name not in schema.names:
         raise unknown_column(name, schema.names)
     kind = column_of(schema.field(name)).type

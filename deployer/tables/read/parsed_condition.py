@@ -1,4 +1,4 @@
-"""Conditions that people write in SQL, as DataFusion parses them: its parser is also Lance's."""
+"""Parses users' SQL conditions with DataFusion, whose parser Lance also uses."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
     from datafusion.expr import Expr
 
 TEXT = re.compile(r"'(?:[^']|'')*'|`[^`]*`")  #: a text literal, or a name in backticks
-_READ_DIFFERENTLY = re.compile(r'["\[#;]|--|/\*')  # by one dialect of SQL than by another
-_LONGEST = 10_000  #: characters; to take a condition apart takes time with the square of its length
+_READ_DIFFERENTLY = re.compile(r'["\[#;]|--|/\*')  # characters whose meaning depends on the dialect of SQL
+_LONGEST = 10_000  #: characters of a condition; the time to analyze it grows with the square of its length
 
 
 def is_read_alike(where: str, schema: pa.Schema) -> bool:
-    """Returns whether the condition certainly means the same to DataFusion as to Lance, and is short enough to take
-    apart."""
+    """Returns whether the condition certainly has the same meaning in DataFusion as in Lance, and is short enough to be
+    analyzed."""
     if len(where) > _LONGEST or "\\" in where or _READ_DIFFERENTLY.search(TEXT.sub("''", where)):
         return False
     return len({name.lower() for name in schema.names}) == len(schema)
 
 
 def parse_condition(where: str, schema: pa.Schema, *, structs: bool = False) -> Expr:
-    """Returns the condition on columns of the schema, those of nested types left out; with `structs`, on fields of
-    structs too.
+    """Returns the parsed condition on columns of the schema, except those of nested types. With `structs`, the
+    condition may also use fields of structs.
 
     Raises an Exception, of a kind that DataFusion does not document, for text that is not a condition on these columns.
     """

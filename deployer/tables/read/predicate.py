@@ -1,8 +1,8 @@
-"""Conditions on row keys: which files can hold a match, and which rows are one.
+"""Conditions on row keys: the choice of files that may contain a matching row, and of the matching rows.
 
-Rows are found by Lance where its SQL compares a type rightly, else by comparing columns here. In pylance 14 SQL has no
-literals for times, durations and 256-bit decimals, and takes `TIMESTAMP '…Z'` for local time when the zone of the
-column is another than UTC; `arrow_cast` gives a timestamp of exactly the column's type.
+Lance finds the rows if its SQL compares a type correctly; otherwise this module compares the columns. In pylance 14,
+SQL has no literals for times, durations and 256-bit decimals, and reads `TIMESTAMP '…Z'` as local time where the zone
+of the column is not UTC. `arrow_cast` returns a timestamp of exactly the column's type.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KeyPredicate:
-    """Rows whose key starts with one of `prefixes` (empty: any key) and whose columns are in `intervals`.
+    """The condition that a row's key starts with one of `prefixes` (empty: any key) and its columns are in `intervals`.
 
-    `fields` are the row keys, then other columns with an interval, whose ids in Lance are `others` by their place.
-    Values are as the state store keeps them (`deployer.state.model.keys`).
+    `fields` has the row keys, then other columns with an interval; `others` has Lance's ids of these, by position.
+    Values have the form of the state store (`deployer.state.model.keys`).
     """
 
     fields: tuple[pa.Field, ...]
@@ -49,7 +49,7 @@ class KeyPredicate:
         return not self.prefixes and not self.intervals
 
     def files(self, files: Files) -> list[File]:
-        """Returns the files that can hold a matching row, by fragment id."""
+        """Returns the files that may contain a matching row, by fragment id."""
         bounds = {self.others[i]: self._nullable_bounds(i, self.intervals[i]) for i in self.others}
         return [file for file in self._by_keys(files) if _may_hold(file, bounds)] if bounds else self._by_keys(files)
 
@@ -66,7 +66,7 @@ class KeyPredicate:
         return [found[i] for i in sorted(found)]
 
     def _bounds(self, i: int, interval: Interval) -> Bounds:
-        # No value's bytes are a prefix of another's, so a zero byte more is just above the value.
+        # The bytes of a value are never a prefix of another value's. So the value and a zero byte are just above it.
         low = None if interval.low is None else encode_value(self.kinds[i], interval.low)
         high = None if interval.high is None else encode_value(self.kinds[i], interval.high)
         return (
@@ -75,7 +75,7 @@ class KeyPredicate:
         )
 
     def _nullable_bounds(self, i: int, interval: Interval) -> tuple[bytes, bytes]:
-        """Bounds of values that are not null, as `encode_nullable` has them; the upper one is not included."""
+        """Returns the bounds of values that are not null, encoded by `encode_nullable`. The upper one is excluded."""
         low, high = self._bounds(i, interval)
         return b"\x00" + (low or b""), b"\x01" if high is None else b"\x00" + high
 
@@ -91,7 +91,7 @@ class KeyPredicate:
 
     @property
     def columns(self) -> list[str]:
-        """The columns that the condition is on."""
+        """The columns that the condition reads."""
         depth = max((len(prefix) for prefix in self.prefixes), default=0)
         return [f.name for i, f in enumerate(self.fields) if i < depth or i in self.intervals]
 
@@ -113,7 +113,7 @@ class KeyPredicate:
         return f"{quoted(self.fields[i].name)} {operator} {sql_literal(self.fields[i].type, value)}"
 
     def mask(self, batch: pa.RecordBatch) -> NDArray[np.bool_]:
-        """Returns which rows match; the batch has at least `columns`."""
+        """Returns a mask of the matching rows. The batch must have at least `columns`."""
         result = np.ones(batch.num_rows, np.bool_)
         if self.prefixes:
             either = np.zeros(batch.num_rows, np.bool_)
@@ -163,7 +163,7 @@ def key_predicate(
 
 
 def _may_hold(file: File, bounds: Mapping[int, tuple[bytes, bytes]]) -> bool:
-    """Returns whether the file can hold a row with these columns, by their ids in Lance, within [low, high)."""
+    """Returns whether the file may contain a row whose columns, by Lance's ids, are within their bounds [low, high)."""
     places = {each: place for place, each in enumerate(clustered_fields(file.clustering))}
     return all(
         field_id not in places
@@ -181,7 +181,7 @@ def _least(one: bytes | None, other: bytes | None) -> bytes | None:
 
 
 def speaks_sql(kind: pa.DataType) -> bool:
-    """Returns whether Lance's SQL compares values of the type rightly, and `sql_literal` has a literal of them."""
+    """Returns whether Lance's SQL compares values of the type correctly, and `sql_literal` supports them."""
     types = pa.types
     return bool(
         types.is_boolean(kind)

@@ -1,4 +1,7 @@
-"""A Lance dataset as DataFusion reads it: pylance's own provider works with one major version of DataFusion only."""
+"""The adapter by which DataFusion reads a Lance dataset.
+
+pylance's own provider supports only one major version of DataFusion.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,9 @@ from deployer.tables.read.file_guarantees import may_hold
 
 
 class Relation(pads.Dataset):  # type: ignore[misc] # Arrow's classes have no types here
-    """A table's dataset as one part, read by Lance; DataFusion hands down the columns and the condition that it needs.
+    """A table's dataset as one part, which Lance reads with the columns and the condition that DataFusion passes.
 
-    `opened` and `total` count the fragments of all readings: those that can hold a row, and all.
+    `opened` counts the fragments that may contain a matching row, `total` all fragments, over all readings.
     """
 
     def __init__(self, table: ReadTable) -> None:
@@ -73,9 +76,9 @@ class _Part:
         names = self._dataset.schema.names
         wanted = names if columns is None else columns
         text = str(filter) if filter is not None else ""
-        # A count needs no column; Lance gives rows only together with one.
+        # A count needs no column, but Lance returns rows only with a column.
         read = [name for name in names if name in wanted or name in text] or names[:1]
-        # Lance takes an empty list of fragments for all of them.
+        # Lance reads an empty list of fragments as all fragments.
         some, most = (self._fragments, None) if self._fragments else (self._dataset.get_fragments()[:1], 0)
         scanner = self._dataset.scanner(columns=read, fragments=list(some), limit=most, blob_handling="all_binary")
         reader = scanner.to_reader()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One SQL expression: as the user wrote it, and with typed literals, as Lance takes it."""
+    """An SQL expression in the user's form, and in the form for Lance, with typed literals."""
 
     written: str
     sql: str
@@ -37,8 +37,11 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class ScanPlan:
-    """One reading of the table at `address`: the dataset at `location` in `version`, and of it `fragments`, by id and
-    in the order in which they are read, out of `total`; `columns` of the rows that hold `predicate` and `condition`."""
+    """A reading of the table at `address`: the `columns` of the rows that match `predicate` and `condition`.
+
+    The dataset is at `location` in `version`. `fragments` has the ids of the fragments to read, in order, out of
+    `total`.
+    """
 
     address: str
     location: str
@@ -51,11 +54,11 @@ class ScanPlan:
 
     @property
     def reads_all_rows(self) -> bool:
-        """Returns whether all rows are read, as there is no condition."""
+        """Returns whether all rows are read, because there is no condition."""
         return self.predicate.is_empty and self.condition is None
 
     def open(self) -> LanceDataset:
-        """Returns the dataset at the version. Raises NotFound when it was cleaned away."""
+        """Returns the dataset at the version. Raises NotFound where a clean-up removed the version."""
         return open_dataset(self.location, self.version)
 
     def batches(
@@ -92,7 +95,7 @@ class ScanPlan:
                         return
 
     def check(self, dataset: LanceDataset) -> None:
-        """Raises InvalidInput for a condition that Lance cannot use; no row is read."""
+        """Raises InvalidInput for a condition that Lance cannot use. Reads no row."""
         with self._errors(dataset):
             self._scanner(dataset, self.fragments[:1], None, None, None).explain_plan()
 
@@ -116,13 +119,13 @@ class ScanPlan:
             offset=offset,
             batch_size=batch_size,
             scan_in_order=True,
-            # A key finds few rows: reading the other columns of these alone is several times quicker.
+            # A key matches few rows. Reading the other columns only of these rows is several times faster.
             late_materialization=True if sql else None,
             blob_handling="all_binary",
         )
 
     def _sql(self) -> str | None:
-        """Returns the conditions that Lance gets."""
+        """Returns the SQL of the conditions for Lance."""
         both = (self.predicate.to_sql(), self.condition and self.condition.sql)
         return " AND ".join(f"({part})" for part in both if part) or None
 

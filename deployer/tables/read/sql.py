@@ -1,4 +1,4 @@
-"""SQL over the tables of an instance, run by DataFusion on their Lance datasets. It reads and does nothing else."""
+"""Runs SQL queries over the tables of an instance, with DataFusion on their Lance datasets. Only reads are allowed."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ def run_sql(store: StateReader, root: str, query: str) -> Rows:
 
 
 def _register(context: Any, store: StateReader, root: str, query: str) -> dict[str, Relation | None]:
-    """Makes the tables that the query can mean known, and gives all by their names: None where it cannot mean one."""
+    """Registers the tables that the query may name. Returns all tables by name, with None for those that it does not
+    name."""
     from datafusion import Table
     from datafusion.catalog import Schema
 
@@ -63,7 +64,7 @@ def _register(context: Any, store: StateReader, root: str, query: str) -> dict[s
     known: dict[str, Relation | None] = {entry.full_name: None for entry in entries}
     for entry in entries:
         if entry.name.lower() not in query.lower():
-            continue  # it cannot be meant: opening a thousand tables for one query would take its time
+            continue  # the query does not name it; opening a thousand tables for one query would take long
         relation = known[entry.full_name] = Relation(read_entry(store, root, entry))
         table = Table(relation)
         if entry.database not in catalog.names():

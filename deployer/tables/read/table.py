@@ -52,10 +52,10 @@ def open_table(root: str, name: str) -> Table:
 
 
 class Table:
-    """A table opened for reading, at its version of that time; `refresh` moves to the newest."""
+    """A table that is open for reading at the version at which it was opened. `refresh` moves to the newest one."""
 
     def __init__(self, opened: ReadTable, dataset: LanceDataset | None = None) -> None:
-        """`dataset` is that of the table's version, where it is open already."""
+        """`dataset` is the dataset at the table's version, if it is already open."""
         self.opened = opened
         self._datasets: dict[tuple[int, int], LanceDataset] = {}
         if dataset is not None:
@@ -65,7 +65,7 @@ class Table:
         self.opened.store.close()
 
     def refresh(self) -> None:
-        """Moves to the newest version; cheap when there is none."""
+        """Moves to the newest version. The call is cheap where there is no newer one."""
         self.opened = self.opened.refreshed()
 
     @property
@@ -82,7 +82,7 @@ class Table:
         return self.opened.row_keys
 
     def count(self) -> int:
-        """Returns the number of rows; nothing is read."""
+        """Returns the number of rows without reading data."""
         return self.opened.state.files.rows
 
     def history(self) -> list[TableVersion]:
@@ -90,11 +90,12 @@ class Table:
         return history(self.opened)
 
     def keys(self, *keys: Sequence[Any], columns: Sequence[str] | None = None) -> Rows:
-        """Returns rows whose row key is one of `keys`, or starts with it: each is values of the first row keys."""
+        """Returns the rows whose row key is one of `keys` or starts with it. Each key has values of the first row
+        keys."""
         return self.scan(keys=keys, columns=columns)
 
     def range(self, ranges: Mapping[str, Interval], columns: Sequence[str] | None = None) -> Rows:
-        """Returns rows whose columns given are all within their interval; null is in none."""
+        """Returns the rows whose columns in `ranges` are all within their interval. Null is in no interval."""
         return self.scan(ranges=ranges, columns=columns)
 
     def scan(
@@ -106,12 +107,12 @@ class Table:
         keys: Sequence[Sequence[Any]] = (),
         ranges: Mapping[str, Interval] | None = None,
     ) -> Rows:
-        """Returns rows that hold all conditions given; `where` is one expression of Lance's SQL.
+        """Returns the rows that match all given conditions. `where` is a single expression of Lance's SQL.
 
-        Ranges of row keys, and of columns that files are clustered by, open the fragments that can hold them; those of
-        other columns open all. `where` does as these where it compares such columns with literals, in conditions that
-        all have to hold. At another version than the newest, `at`, every fragment is opened, since zone maps are of the
-        newest; `keys` are then values of the row keys that the version had.
+        Ranges of row keys, and of columns that files are clustered by, open only the fragments that may contain a
+        match; ranges of other columns open all fragments. Comparisons of such columns with literals in `where` have the
+        same effect, if they are joined by AND. At an earlier version, `at`, every fragment is opened, because zone maps
+        exist only for the newest version; `keys` are then values of the row keys of that version.
 
         Raises InvalidInput for columns, values or SQL that do not fit the table.
         """
@@ -162,17 +163,17 @@ class Table:
         if is_newest:
             fragments = self._chosen(fragments, predicate)
         if condition is not None and is_newest and len(fragments) >= WORTH_CHOOSING:
-            # Lance is to see the condition in any case: it may report a problem with it
+            # Lance gets the condition in any case, because it may report a problem with it
             fragments = self._chosen(fragments, self._said_by(condition.sql, dataset)) or fragments[:1]
         names = tuple(self._columns(columns, dataset.schema))
         address = self.opened.address
         return dataset, ScanPlan(address, location, version, tuple(fragments), total, names, predicate, condition)
 
     def candidates(self, where: str) -> tuple[Condition, list[Any]]:
-        """Returns the condition as Lance takes it, and the fragments of this version that can hold a row for which it
-        is true.
+        """Returns the condition in the form for Lance, and the fragments of this version that may contain a row for
+        which it is true.
 
-        Raises InvalidInput for what is not one SQL expression.
+        Raises InvalidInput for a text that is not a single SQL expression.
         """
         check_condition(where, self.opened.address, self.opened.schema)
         dataset = self.dataset()
@@ -196,7 +197,7 @@ class Table:
         return sum(batch.num_rows for batch in self.scan(where, self.schema.names[:1], at, None, keys, ranges).batches)
 
     def keys_at(self, at: At | None) -> KeysThen:
-        """Returns the columns and row keys of the version, which `keys` of a `scan` with this `at` are of."""
+        """Returns the columns and row keys of the version `at`, to which the `keys` of a `scan` at it refer."""
         return keys_at(self.opened, at)
 
     def _predicate(
@@ -215,14 +216,14 @@ class Table:
         return key_predicate(then.schema, then.row_keys, then.kinds, keys, ranges, ids)
 
     def _chosen(self, fragments: Sequence[int], predicate: KeyPredicate) -> list[int]:
-        """Returns the fragments, by id, that can hold a row of the predicate."""
+        """Returns the ids of the fragments that may contain a row that matches the predicate."""
         if predicate.is_empty:
             return list(fragments)
         chosen = {file.fragment_id for file in predicate.files(self.opened.state.files)}
         return [each for each in fragments if each in chosen]
 
     def _said_by(self, where: str, dataset: LanceDataset) -> KeyPredicate:
-        """Returns the ranges that the condition gives to row keys and to columns that files are clustered by."""
+        """Returns the ranges of row keys and of clustered columns that follow from the condition."""
         clustered = {each for by in self.opened.state.files.clusterings() for each in clustered_fields(by)}
         names = dataset.schema.names
         found = [name for name, number in zip(names, field_ids(dataset, names), strict=True) if number in clustered]

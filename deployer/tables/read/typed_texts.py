@@ -26,7 +26,7 @@ def with_typed_texts(where: str, schema: pa.Schema) -> str:
     """Returns the condition with a typed literal in place of each text that is compared with a column of dates or
     times.
 
-    Fields of structs are such columns too. What DataFusion cannot parse stays as it is, for Lance to report.
+    This includes fields of structs. A condition that DataFusion cannot parse is unchanged; Lance reports the error.
     """
     if "'" not in where or not is_read_alike(where, schema) or not _has_times(schema):
         return where
@@ -68,7 +68,7 @@ def _is_time(kind: pa.DataType) -> bool:
 
 
 def _literal(text: str, kind: pa.DataType) -> str:
-    """`text` with its quotes, as SQL of that type; the names of types are those of Arrow's Rust implementation."""
+    """Returns the SQL of a value of that type. `text` includes its quotes. Type names are those of Arrow in Rust."""
     if pa.types.is_date32(kind):
         return f"DATE {text}"
     if pa.types.is_date(kind):

@@ -1,9 +1,9 @@
 """The ranges of columns that an SQL condition implies, so that files without any such row are not opened.
 
-DataFusion parses it, and only ranges that certainly follow are taken: comparisons of a column with a literal of the
-same kind that all have to hold. What timestamps are compared with, such as a local time of the column's zone,
-DataFusion's optimizer turns into a value of the column's type, as Lance does, whose planner is DataFusion's. Lance
-judges every row by the whole condition still.
+DataFusion parses the condition. Only ranges that certainly follow are used: comparisons of a column with a literal of
+the same kind, joined by AND. DataFusion's optimizer converts the operands of timestamps, such as a local time of the
+column's zone, to values of the column's type. Lance does the same, because it uses DataFusion's planner. Lance still
+checks every row by the whole condition.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def ranges_in(where: str, schema: pa.Schema, names: Collection[str]) -> dict[str, Interval]:
-    """Intervals of these columns that every row has for which the condition holds; none where it implies none."""
+    """Returns the intervals of these columns that follow from the condition; empty where none follow."""
     if not names or not is_read_alike(where, schema):
         return {}
     found: dict[str, Interval] = {}
@@ -45,8 +45,7 @@ def ranges_in(where: str, schema: pa.Schema, names: Collection[str]) -> dict[str
 
 
 def _compared_timestamps(plan: LogicalPlan, schema: pa.Schema) -> Iterator[tuple[str, Interval]]:
-    """Yields columns of timestamps and the values of their type that they are compared with, as an optimized plan has
-    them."""
+    """Yields columns of timestamps, with the values of their type to which an optimized plan compares them."""
     from datafusion.expr import Filter
 
     pending = [plan]
@@ -60,7 +59,7 @@ def _compared_timestamps(plan: LogicalPlan, schema: pa.Schema) -> Iterator[tuple
 
 
 def _compared(expression: Expr) -> Iterator[tuple[str, Interval]]:
-    """Yields columns and what they are compared with, of all conditions that have to hold; values are Arrow's or
+    """Yields the columns, with their intervals, of the comparisons that AND joins. The ends are Arrow's values or
     None."""
     from datafusion.expr import BinaryExpr
 
@@ -101,7 +100,7 @@ def _python(value: pa.Scalar) -> Any:
 
 
 def _either(one: Expr, other: Expr) -> Iterator[tuple[str, Interval]]:
-    """Yields columns that both conditions compare, and what lies between the lowest and the highest of both."""
+    """Yields the columns that both conditions compare, with the smallest interval that contains both intervals."""
     first, second = dict(_compared(one)), dict(_compared(other))
     for name in first.keys() & second.keys():
         each = (first[name], second[name])
@@ -128,7 +127,8 @@ def _name(expression: Expr) -> str | None:
 
 
 def _literal(expression: Expr) -> pa.Scalar | None:
-    """Returns a value that is written as such, or as `DATE '…'` or `TIMESTAMP '…'`: these are casts of a text."""
+    """Returns the value of a literal, or of `DATE '…'` or `TIMESTAMP '…'`, which are casts of a text; None for other
+    expressions."""
     from datafusion.expr import Cast, Literal
 
     found = variant(expression)
@@ -138,7 +138,7 @@ def _literal(expression: Expr) -> pa.Scalar | None:
             return None
         try:
             return text.cast(pa.date32() if target[1] == "Date32" else pa.timestamp("ns"))
-        except pa.ArrowInvalid:  # such as an offset, or a year that nanoseconds do not reach
+        except pa.ArrowInvalid:  # such as an offset, or a year outside of the range of nanoseconds
             return None
     if not isinstance(found, Literal):
         return None
@@ -147,7 +147,8 @@ def _literal(expression: Expr) -> pa.Scalar | None:
 
 
 def _fitting(field: pa.Field, interval: Interval) -> Interval:
-    """Returns the interval with ends of the column's type; without those that are of another kind or do not fit in."""
+    """Returns the interval with ends of the column's type. Ends of another kind, and ends that do not fit the type,
+    become open."""
     low, high = (_of_type(field, each) for each in (interval.low, interval.high))
     return Interval(low, high, interval.low_included, interval.high_included)
 
@@ -167,18 +168,17 @@ def _of_type(field: pa.Field, value: pa.Scalar | None) -> pa.Scalar | None:
         return None
     try:
         return value.cast(kind)
-    except pa.ArrowInvalid:  # what the type cannot hold
+    except pa.ArrowInvalid:  # a value that does not fit the type
         return None
 
 
 def _same_clock(of_column: str | None, of_value: str | None) -> bool:
-    """Returns whether both are instants, or local times of the same zone; None means without a zone, which is taken for
-    UTC."""
+    """Returns whether both are instants, or local times of the same zone. None means no zone, which counts as UTC."""
     return of_value is not None if of_column not in (None, "UTC") else of_value in (None, "UTC")
 
 
 def _both(field: pa.Field, one: Interval, other: Interval) -> Interval:
-    """Returns the values that are in both."""
+    """Returns the interval of the values that are in both intervals."""
     lows = [
         (from_python(field, each.low), not each.low_included, each) for each in (one, other) if each.low is not None
     ]

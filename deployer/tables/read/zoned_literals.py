@@ -1,9 +1,9 @@
-"""Instants in SQL: timestamps that are written with an offset or a zone, as values that every engine takes for them.
+"""Instants in SQL: the conversion of timestamps with an offset or a zone to values that every engine reads correctly.
 
 SQL's TIMESTAMP has no zone. DataFusion and Lance convert `TIMESTAMP '2013-07-04T18:00:00Z'` to UTC, drop the zone, and
-take the rest as local time of the column that it is compared with: other rows than are asked for where the column's
-zone is not UTC. A value of type `timestamp[…, UTC]` is compared as the instant that it is. A column without a zone is
-compared with it as if it held UTC.
+read the rest as local time of the column that it is compared with. Where the column's zone is not UTC, this returns the
+wrong rows. A value of type `timestamp[…, UTC]` is compared as an instant. A column without a zone is compared with such
+a value as if the column were in UTC.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FORMS = (
     rf"\bto_timestamp\s*\(\s*(?P<text2>{_TEXT})\s*\)",
     rf"(?P<text3>{_TEXT})\s*::\s*{_STAMP}\b",
 )
-_TOKENS = re.compile(  # texts, names in quotes and comments hold no literals
+_TOKENS = re.compile(  # texts, names in quotes and comments contain no literals
     "|".join([*(form + _ZONE.format(i) for i, form in enumerate(_FORMS)), _TEXT, r'"[^"]*"', "`[^`]*`", "--[^\n]*"])
     + r"|/\*.*?\*/",
     re.IGNORECASE | re.DOTALL,
@@ -42,7 +42,7 @@ def with_instants(sql: str) -> str:
     """Returns the SQL with a value in place of each TIMESTAMP literal that has an offset, or is `AT TIME ZONE` of a
     named zone.
 
-    Raises InvalidInput for one that is not a time, or that a change of clocks in its zone skips or repeats.
+    Raises InvalidInput for a literal that is not a time, or that a change of the clocks in its zone skips or repeats.
     """
     return _TOKENS.sub(_replaced, sql)
 
@@ -53,7 +53,7 @@ def _replaced(found: re.Match[str]) -> str:
     zone = next((groups[f"zone{i}"] for i in range(len(_FORMS)) if groups[f"zone{i}"] is not None), None)
     if text is None or (match := _INSTANT.fullmatch(text[1:-1])) is None:
         return found[0]
-    if (match["offset"] is None) == (zone is None):  # a local time, or an instant that is shown in a zone
+    if (match["offset"] is None) == (zone is None):  # a local time, or an instant that is converted to a zone
         return found[0]
     try:
         local = datetime.fromisoformat(f"{match['day']}T{match['time'] or '00:00'}").replace(tzinfo=UTC)

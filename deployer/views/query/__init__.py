@@ -1,7 +1,7 @@
-"""The queries of views: parsed, computed as a whole, and computed from changes. It reads no table by itself.
+"""The queries of views: their parsing, the computation of all rows, and the computation of changed rows.
 
-A source is read through `SourceReader`, its changes through `SourceChanges`, and the view's own rows through
-`StoredView`; see `deployer.views.query.model`.
+The package does not open tables. It reads a source through `SourceReader`, the changes of a source through
+`SourceChanges`, and the view's own rows through `StoredView`; see `deployer.views.query.model`.
 
 `deployer.views.refresh` and `deployer.app` may import it.
 """

@@ -1,5 +1,4 @@
-"""Finds the rows of a query's first table that are affected by changes of its small tables, and by keys that are not
-unique."""
+"""Finds the rows of a query's first table that are affected by changes of its small tables or by repeated keys."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from deployer.views.query.parsing.parse import source_condition, source_name
 from deployer.views.query.program import Expression, Lookup, Rows, quoted
 from deployer.views.query.row_run import Matches, Runtime, flat_stream, small_table
 
-NAMED_KEYS = 1000  #: values that a condition for a source lists; for more values, it has their range
+NAMED_KEYS = 1000  #: the largest number of values that a condition lists; for more values, it has their range
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,8 @@ def _condition(rows: Rows, match: Matches) -> str:
 
 
 def _among(name: str, column: pa.ChunkedArray) -> list[str]:
-    """Returns a condition that a column has one of the values; none for types without literals."""
+    """Returns the SQL conditions that hold where a column has one of the values; an empty list for types without
+    literals."""
     kind, values = column.type, column.unique().drop_null()
     if not speaks_sql(kind) or not len(values):
         return []
@@ -117,7 +117,7 @@ def _keys(lookup: Lookup, table: pa.Table) -> pa.Table:
 
 
 def _without(lookup: Lookup, table: pa.Table, keys: pa.Table) -> pa.Table:
-    """Returns the rows of a small table whose keys are not among others."""
+    """Returns the rows of a small table whose keys are not in `keys`."""
     names = [lookup.scan.flat(column) for _, column in lookup.keys]
     others = keys.rename_columns([f"__k{place}" for place in range(len(names))])
     equal = " AND ".join(f'"__k{place}" = {quoted(name)}' for place, name in enumerate(names))
@@ -127,7 +127,7 @@ def _without(lookup: Lookup, table: pa.Table, keys: pa.Table) -> pa.Table:
 
 
 def _joined_keys(parent: Lookup, child: Lookup, table: pa.Table, touched: pa.Table) -> pa.Table:
-    """Returns the keys of rows of one small table that are joined with rows of another that changed."""
+    """Returns the keys of the rows of the small table `parent` that are joined with changed rows of `child`."""
     others = touched.rename_columns([f"__k{place}" for place in range(touched.num_columns)])
     equal = " AND ".join(f'"__k{place}" = {value.sql}' for place, (value, _) in enumerate(child.keys))
     names = [parent.scan.flat(column) for _, column in parent.keys]

@@ -21,10 +21,10 @@ def build(
     functions: Mapping[str, UDF] | None = None,
     on_failures: OnFailures | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yields all rows of the view, with its stored schema. `functions` are those that the query names.
+    """Yields all rows of the view, with its stored schema. `functions` has the functions that the query calls, by name.
 
     Rows stream from the source; small tables, and the groups of a group view, are held in memory. Raises InvalidInput
-    for rows for which an expression fails, and FunctionFailed as functions do.
+    for rows for which an expression fails, and FunctionFailed for functions that fail.
     """
     return in_own_thread(_built(query, Runtime(reader, functions or {}, on_failures)))
 

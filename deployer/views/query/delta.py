@@ -36,8 +36,8 @@ def delta(
 
     `reader` reads the sources after the changes. The updated view has the rows that `build` computes; sums of floats
     may differ in their last digits. Rows of a row view are streamed; changed groups are held in memory. Raises
-    FullRefreshNeeded where rows cannot be identified, or where the view lacks the changed rows; other errors as
-    `build`.
+    FullRefreshNeeded where rows cannot be identified, or where the view lacks the changed rows. Also raises the errors
+    of `build`.
     """
     runtime = Runtime(reader, functions or {}, on_failures)
     if not isinstance(query.program, RowProgram):

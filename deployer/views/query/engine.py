@@ -1,4 +1,4 @@
-"""Runs SQL over streamed rows and over tables in memory, by DataFusion."""
+"""Runs SQL with DataFusion over streamed rows and over tables in memory."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from deployer.views.query.program import quoted
 
 ROWS_TABLE = "rows"  #: the name of the streamed rows in SQL
 PART_ROWS = 262_144  #: rows of a stream that are computed at once
-BATCH_ROWS = 65_536  #: rows of batches that are joined from smaller ones
-BATCH_BYTES = 32 << 20
+BATCH_ROWS = 65_536  #: rows of a batch that is joined from smaller ones
+BATCH_BYTES = 32 << 20  #: bytes from which on such a batch is complete, even with fewer rows
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Batches that are read once."""
+    """A stream of batches, which can be read only once."""
 
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
@@ -32,9 +32,10 @@ class Stream:
 def run_sql(sql: str, tables: Mapping[str, pa.Table | Stream]) -> Stream:
     """Returns the result of a SELECT over tables by their names, in the order of the rows.
 
-    One table may be a stream. Then the SELECT is computed for parts of it, one after another: it has no aggregates. It
-    uses one partition: with several, DataFusion was slower, and sometimes blocked forever while Lance wrote the result
-    (tried on 2 cores). Raises InvalidInput, also while the result is read, for values that an expression fails for.
+    One table may be a stream. Then the SELECT must have no aggregates, because it is computed for one part of the
+    stream after another. DataFusion uses one partition: with several, it was slower and sometimes blocked forever while
+    Lance wrote the result (measured on 2 cores). Raises InvalidInput for a query that cannot be planned and, while the
+    result is read, for values for which an expression fails.
     """
     from datafusion import SessionConfig, SessionContext
 
@@ -59,7 +60,7 @@ def run_sql(sql: str, tables: Mapping[str, pa.Table | Stream]) -> Stream:
 
 
 def run_table(sql: str, tables: Mapping[str, pa.Table | Stream]) -> pa.Table:
-    """Returns the result of a SELECT in memory. Raises InvalidInput as `run_sql` does."""
+    """Returns the result of a SELECT in memory. Raises InvalidInput for the same reasons as `run_sql`."""
     found = run_sql(sql, tables)
     return pa.Table.from_batches(found.batches, found.schema)
 
@@ -115,7 +116,7 @@ def gathered(batches: Iterator[pa.RecordBatch], rows: int = BATCH_ROWS) -> Itera
 
 
 def select_sql(columns: Sequence[tuple[str, str]], source: str, conditions: Sequence[str]) -> str:
-    """Returns a SELECT of named values, of the rows that hold all conditions."""
+    """Returns the SQL of a SELECT of named values, for the rows that match all conditions."""
     selected = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in columns)
     where = " AND ".join(f"({each})" for each in conditions)
     return f"SELECT {selected} FROM {source}" + (f" WHERE {where}" if where else "")  # noqa: S608

@@ -1,5 +1,7 @@
-"""The effect of changes of its sources on a group view: states are updated by added and removed rows, or are computed
-again."""
+"""The effect of changes of the sources on a group view.
+
+The states of a group are updated from added and removed rows where possible, and are computed again otherwise.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ _SUBTRACTED = ("rows", "count", "sum")
 def group_delta(
     query: ViewQuery, program: GroupProgram, runtime: Runtime, changes: SourceChanges, view: StoredView
 ) -> ViewDelta:
-    """Returns the groups that change, all of them removed and those that still have rows added."""
+    """Returns the delta of the changed groups: all of them are removed, and the groups that still have rows are
+    added."""
     came, went = _contributions(program, runtime, changes)
     if not came.num_rows and not went.num_rows:
         return ViewDelta(iter(()), iter(()))
@@ -48,10 +51,10 @@ def group_delta(
 
 
 def _contributions(program: GroupProgram, runtime: Runtime, changes: SourceChanges) -> tuple[pa.Table, pa.Table]:
-    """Returns the states of the rows added to groups, and of the rows removed from them.
+    """Returns the states of the rows that are added to groups, and of the rows that are removed from groups.
 
-    Changed rows of the first table are joined with the former small tables. Then rows that are joined with changed rows
-    of small tables are removed with the former rows, and added with the new rows.
+    First, changed rows of the first table are joined with the former small tables. Then all rows that are joined with
+    changed rows of small tables are removed with the former small rows, and added with the new small rows.
     """
     rows, table = program.rows, program.rows.scan.table
     smalls = smalls_of(runtime, rows, changes)
@@ -70,7 +73,7 @@ def _contributions(program: GroupProgram, runtime: Runtime, changes: SourceChang
 
 
 def _stored_states(program: GroupProgram, view: StoredView, identities: pa.Table) -> pa.Table:
-    """Returns the view's states of the changed groups."""
+    """Returns the states of the changed groups that the view stores."""
     parts = stored_parts(program)
     schema = pa.schema([pa.field(each.name, each.type) for each in parts])
     batches = list[pa.RecordBatch]()
@@ -82,7 +85,8 @@ def _stored_states(program: GroupProgram, view: StoredView, identities: pa.Table
 
 
 def _combined(program: GroupProgram, stored: pa.Table, came: pa.Table, went: pa.Table) -> pa.Table:
-    """Returns the states of the changed groups, and in `__again` whether they have to be computed from the source."""
+    """Returns the states of the changed groups. The column `__again` says whether they have to be computed from the
+    source."""
     parts = [_part(program, stored, "stored"), _part(program, came, "came"), _part(program, went, "went")]
     columns = [(each.name, quoted(each.name)) for each in program.keys]
     columns += [(each.name, merging(each)) for each in program.states]
@@ -102,8 +106,11 @@ def _combined(program: GroupProgram, stored: pa.Table, came: pa.Table, went: pa.
 
 
 def _part(program: GroupProgram, states: pa.Table, side: Literal["stored", "came", "went"]) -> pa.Table:
-    """Returns states as they are added up. What went is negative where it is subtracted, and in a column of its own
-    where it is not. `__stored` says which states the view has."""
+    """Returns states in the form in which they are summed.
+
+    States of removed rows ("went") are negated where they can be subtracted. Other states of removed rows are in
+    separate columns. The column `__stored` says whether the view stores the state.
+    """
     count = states.num_rows
     columns = {each.name: states.column(each.name) for each in stored_parts(program)}
     for each in program.states:
@@ -121,8 +128,8 @@ def _gone(state: State) -> str:
 
 
 def _needs_again(state: State) -> str:
-    """Returns the condition under which a state cannot be computed from the states of added and removed rows; empty for
-    never."""
+    """Returns the SQL condition under which a state cannot be computed from the states of added and removed rows; empty
+    where it always can."""
     gone, name = quoted(_gone(state)), quoted(state.name)
     stored = f"FILTER (WHERE {quoted(_STORED)})"
     match state.kind:
@@ -137,7 +144,7 @@ def _needs_again(state: State) -> str:
 
 
 def _again(program: GroupProgram, runtime: Runtime, changes: SourceChanges, groups: pa.Table) -> pa.Table:
-    """Returns the states of some groups from all rows of the source."""
+    """Returns the states of some groups, computed from all rows of the source."""
     rows = program.rows
     smalls = {each.scan.alias: runtime.small(rows, each) for each in rows.lookups}
     plain = [

@@ -16,7 +16,7 @@ from deployer.views.query.row_run import Matches, Runtime, run_rows
 
 CHUNK_ROWS = 262_144  #: rows that are aggregated at once
 MERGED_ROWS = 1_048_576  #: rows of states that are held before they are merged
-SKETCH_BITS = 12  #: of HyperLogLog sketches: 1.6% standard error
+SKETCH_BITS = 12  #: the precision (lg k) of HyperLogLog sketches; the standard error is 1.6%
 _MERGED = {"rows": "sum", "count": "sum", "sum": "sum", "float sum": "sum", "min": "min", "max": "max"}
 
 
@@ -29,12 +29,12 @@ def states_of_source(
     matches: Sequence[Matches] = (),
     groups: pa.Table | None = None,
 ) -> pa.Table:
-    """Returns the states of the groups of rows of the first table, of some `groups` only if given.
+    """Returns the states of the groups of rows of the first table. With `groups`, returns the states of these only.
 
-    The table has a column for each key and state, by their names in the program.
+    The returned table has a column for each key and state, by their names in the program.
     """
     first = next(source.batches, None)
-    if first is None:  # most changes only insert, and planning takes longer than the rest
+    if first is None:  # common, because most changes only insert; this avoids planning, which takes the most time
         return _no_states(program)
     source = Stream(source.schema, chain((first,), source.batches))
     rows = program.rows
@@ -72,7 +72,7 @@ def _aggregate(state: State) -> str:
 
 
 def _of_groups(program: GroupProgram, computed: Stream, groups: pa.Table) -> Stream:
-    """Returns the rows that belong to the groups; null is a group too."""
+    """Returns the rows that belong to the groups. Null is equal to null."""
     names = [quoted(each.name) for each in program.keys]
     wanted = groups.rename_columns([f"__of{place}" for place in range(len(names))])
     equal = " AND ".join(f'("__of{place}" IS NOT DISTINCT FROM {name})' for place, name in enumerate(names))
@@ -82,7 +82,7 @@ def _of_groups(program: GroupProgram, computed: Stream, groups: pa.Table) -> Str
 
 
 def merged(program: GroupProgram, parts: Sequence[pa.Table]) -> pa.Table:
-    """Returns one row of states for each group of several tables of states, each of which has a group once."""
+    """Returns one row of merged states for each group. Each of the `parts` has one row for each of its groups."""
     parts = [each for each in parts if each.num_rows] or [_no_states(program)]
     if len(parts) == 1:
         return parts[0]
@@ -104,7 +104,8 @@ def merging(state: State) -> str:
 
 
 def _sketched(program: GroupProgram, table: pa.Table, *, are_sketches: bool = False) -> pa.Table:
-    """Returns the states in their types, with a sketch in place of each list of values or of sketches."""
+    """Returns the states with their declared types, and with each list of values or of sketches replaced by one
+    sketch."""
     for each in program.states:
         column = table.column(each.name)
         if each.kind == "sketch":
@@ -117,8 +118,11 @@ def _sketched(program: GroupProgram, table: pa.Table, *, are_sketches: bool = Fa
 
 
 def _lists(column: pa.ChunkedArray) -> Iterator[list[int | str] | None]:
-    """Yields the lists of a column, texts without those that are in one several times. For numbers, finding these takes
-    longer than counting them again, and so does making them Python's by Arrow."""
+    """Yields the lists of a column as Python lists. Lists of texts are yielded without repeated values.
+
+    For integers, removing repeated values takes longer than adding them to a sketch again. NumPy also converts them to
+    Python's integers faster than Arrow.
+    """
     for lists in column.chunks:
         values, starts = lists.flatten(), np.cumsum([0, *np.asarray(lists.value_lengths().fill_null(0))])
         for at, is_valid in enumerate(lists.is_valid().to_pylist()):
@@ -150,9 +154,10 @@ def _joined(sketches: Sequence[bytes]) -> datasketches.hll_sketch:
 
 
 def estimate(sketch: bytes | None) -> int:
-    """Returns the number of distinct values, whatever the order in which they came.
+    """Returns the estimated number of distinct values, independent of the order in which they were added.
 
-    A sketch's own estimate depends on the order. That of a union of two does not, so it is joined with itself.
+    The own estimate of a sketch depends on that order. The estimate of a union of two sketches does not, so the sketch
+    is joined with itself.
     """
     return 0 if sketch is None else round(_joined([sketch, sketch]).get_estimate())
 
@@ -163,8 +168,8 @@ def _no_states(program: GroupProgram) -> pa.Table:
 
 
 def view_rows(program: GroupProgram, states: pa.Table, schema: pa.Schema, *, whole: bool) -> Iterator[pa.RecordBatch]:
-    """Yields the rows of the view for groups, with its stored schema. `whole`: these are all groups, so that there is
-    one also of no rows where the query has no GROUP BY."""
+    """Yields the rows of the view for groups, with its stored schema. `whole` says that these are all groups: a query
+    without GROUP BY then has one row even if there are no source rows."""
     if program.single and whole and not states.num_rows:
         states = _empty_group(program)
     for each in program.states:
@@ -180,7 +185,7 @@ def view_rows(program: GroupProgram, states: pa.Table, schema: pa.Schema, *, who
 
 
 def stored_parts(program: GroupProgram) -> tuple[Key | State, ...]:
-    """Returns the keys and states, all of which are stored in a column of the view."""
+    """Returns the keys and states. Each of them is stored in a column of the view."""
     return (*program.keys, *program.states)
 
 

@@ -1,8 +1,8 @@
 """The model of a parsed view query, and of the sources that give it rows.
 
 A query is a *row view* (each row comes from one row of a source: select, filter, expressions, functions, chunkers,
-unions, joins with small tables by key) or a *group view* (GROUP BY). The rows of a group view carry the partial states
-of its aggregates in hidden columns, so that they change with what comes.
+unions, joins with small tables by key) or a *group view* (GROUP BY). The rows of a group view have the partial states
+of its aggregates in hidden columns, so that a refresh can update them from the changes of the sources.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ChangeKind = Literal["insert", "update", "delete"]
 class SourceSchema:
     """The schema of a source. `unique`: no two rows have the same row keys.
 
-    `schema` has the visible columns. `stable_row_ids`: rows keep their ids wherever they go.
+    `schema` has the visible columns. `stable_row_ids` says that rows keep their ids when they move to other files.
     """
 
     table: str  #: full name
@@ -43,7 +43,7 @@ class SourceSchema:
 class FunctionSignature:
     """The facts about a function that the check of a query needs, without its code.
 
-    A call of a function with several outputs has a struct of them. `parameters` is empty for a function of batches.
+    The `type` of a function with several outputs is a struct of them. `parameters` is empty for a function of batches.
     """
 
     parameters: tuple[str, ...]
@@ -74,8 +74,8 @@ class ViewSource:
     """A table that a query reads. `columns` are all columns that a part of the query needs, including hidden
     identities.
 
-    `where` is a condition on the source's own columns that is true for every row that the view needs; fragments and
-    files are skipped by it. `small`: the table is only joined by its key, and held in memory.
+    `where` is a condition on the source's own columns that is true for every row that the view needs; it serves to skip
+    fragments and files. `small` says that the table is only joined by its key, and is held in memory.
     """
 
     table: str
@@ -86,19 +86,20 @@ class ViewSource:
 
 @dataclass(frozen=True, slots=True)
 class ViewQuery:
-    """A query that can be maintained. `parse_view` makes it.
+    """A query that can be maintained. `parse_view` returns it.
 
-    `schema` has the visible columns. `stored_schema` has these, then the hidden ones. `identity` are the columns of
-    the stored schema by which rows are replaced: `ViewDelta.removed` has values of them, which may be null, and all
-    rows of the view that have them go. `default_keys` are visible columns that fit as row keys, with no null in them;
-    empty where there are none. `unique_keys`: no two rows have the same default keys.
+    `schema` has the visible columns. `stored_schema` has the visible columns, then the hidden ones. `identity` names
+    the columns of the stored schema by which rows are replaced: `ViewDelta.removed` has values of these columns, which
+    may be null, and all rows of the view with these values are removed. `default_keys` names visible columns without
+    nulls that can be row keys; it is empty where there are none. `unique_keys` says that no two rows have the same
+    default keys.
 
     `lineage` names the columns of sources, as (table, column), that each visible column is computed from.
-    `full_refresh` says of a table and a kind of its changes why they cannot be taken over from changes; all others
-    can be.
+    `full_refresh` has the reason why changes of a kind in a table need a full refresh; all other changes can be
+    applied incrementally.
     """
 
-    text: str  #: the query, on one line and however it was written
+    text: str  #: the query on one line, without comments
     sources: tuple[ViewSource, ...]
     schema: pa.Schema
     stored_schema: pa.Schema
@@ -108,7 +109,7 @@ class ViewQuery:
     lineage: Mapping[str, tuple[tuple[str, str], ...]]
     full_refresh: Mapping[tuple[str, ChangeKind], str]
     functions: tuple[str, ...]  #: names in the query
-    program: Program = field(repr=False, compare=False)  #: how it is computed; of `deployer.views.query` alone
+    program: Program = field(repr=False, compare=False)  #: how it is computed; only `deployer.views.query` uses it
 
     @property
     def grouped(self) -> bool:
@@ -127,7 +128,7 @@ class ViewQuery:
 
 
 class SourceReader(Protocol):
-    """Reads the sources, all at the version that the view is to reflect."""
+    """Reads the sources, all at the versions that the refreshed view reflects."""
 
     def read(self, table: str, columns: Sequence[str], where: str) -> Iterator[pa.RecordBatch]:
         """Yields rows with the columns, which may include `_rowid`.
@@ -139,7 +140,7 @@ class SourceReader(Protocol):
 
 
 class SourceChanges(Protocol):
-    """Reads what changed in the sources between what the view reflects and what it is to reflect.
+    """Reads the changes of the sources between the versions that the view reflects now and after the refresh.
 
     Changes are net: a row that was added and removed in between is on neither side, nor is a row with unchanged values.
     """
@@ -159,12 +160,12 @@ class SourceChanges(Protocol):
 
 
 class StoredView(Protocol):
-    """Reads the rows that the view has before a refresh."""
+    """Reads the rows of the view before the refresh."""
 
     def rows(self, identities: pa.Table, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yields these columns of the rows that have these values of `ViewQuery.identity`. Null is equal to null.
 
-        Groups that are included without a change are removed and added as they are.
+        A group that is read although it did not change is removed and added again with the same values.
         """
         ...
 
@@ -173,9 +174,9 @@ class StoredView(Protocol):
 class ViewDelta:
     """The delta of a view: rows with the `removed` identities are deleted, then the `added` rows are inserted.
 
-    `removed` has the columns `ViewQuery.identity`, and may name identities that the view does not have, or one twice.
-    `added` has the stored schema. Read `removed` first: both are streams. `all_return` says that each of the `removed`
-    identities is also among the `added`, once.
+    `removed` has the columns `ViewQuery.identity`. It may contain identities that the view does not have, or the same
+    identity twice. `added` has the stored schema. Both are streams; read `removed` first. `all_return` says that each
+    identity in `removed` is exactly once in `added`.
     """
 
     removed: Iterator[pa.RecordBatch]

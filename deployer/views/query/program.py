@@ -2,7 +2,7 @@
 aggregates.
 
 Expressions are texts in DataFusion's SQL whose columns are flat names: `"f.distance"` is the column `distance` of the
-table with the alias `f`, so that every step reads one relation, however many tables the query names.
+table with the alias `f`. Therefore every step reads a single relation, however many tables the query names.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ROWS = "__rows"  #: hidden column: the number of source rows of a group
 
 
 def quoted(name: str) -> str:
-    """Returns a name as SQL writes it in quotes."""
+    """Returns a name in double quotes, for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -33,7 +33,7 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A column that a step gives."""
+    """A column that a step returns."""
 
     name: str
     value: Expression
@@ -41,7 +41,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A table in the query. `columns` are those that the query reads of it."""
+    """A table in the query. `columns` are the columns of the table that the query reads."""
 
     alias: str
     table: str
@@ -55,8 +55,8 @@ class Scan:
 class Lookup:
     """A small table that is joined by its unique row keys.
 
-    `keys` are pairs of a value of the tables before it and a column of its own. `driver` is the alias of the table that
-    these values are computed from. `condition` is on its own columns.
+    `keys` are pairs of a value from an earlier table and a column of this table. `driver` is the alias of the earlier
+    table. `condition` uses only columns of this table.
     """
 
     scan: Scan
@@ -74,13 +74,14 @@ class Call:
     arguments: tuple[Expression, ...]
     output: str
     type: pa.DataType
-    names: tuple[str, ...] = ()  #: of the arguments, for a function of batches
+    names: tuple[str, ...] = ()  #: the names of the arguments, for a function of batches
 
 
 @dataclass(frozen=True, slots=True)
 class Unnest:
-    """The items of a list, each in a row of its own. `fields` names flat columns and what they have of an item: a field
-    of a struct, or None for the item. `position` is a flat column that counts the items from 1."""
+    """The items of a list, each in a separate row. `fields` has pairs of a flat column and the part of an item that it
+    contains: the name of a struct's field, or None for the whole item. `position` is a flat column that counts the
+    items from 1; empty for no such column."""
 
     value: Expression
     fields: tuple[tuple[str, str | None], ...]
@@ -89,7 +90,7 @@ class Unnest:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The columns that identify a row of the first table. `unique`: no other row has the same."""
+    """The columns that identify a row of the first table. `unique` says that no two rows have the same values."""
 
     columns: tuple[str, ...] = ()
     unique: bool = False
@@ -99,8 +100,8 @@ class Identity:
 class Rows:
     """One SELECT without its aggregates.
 
-    `scan` is the table whose rows it goes through, `conditions` are joined by AND, `types` are those of all flat
-    columns. `outputs` are the columns of the result; `identity` those in which rows are known.
+    `scan` is the first table, whose rows are streamed. `conditions` are joined by AND. `types` has the types of all
+    flat columns. `outputs` are the columns of the result, and `identity` the columns that identify its rows.
     """
 
     scan: Scan
@@ -125,9 +126,9 @@ StateKind = Literal["rows", "count", "sum", "float sum", "min", "max", "sketch"]
 class State:
     """The stored state of a group, from which an aggregate is computed.
 
-    `name` is the column while it is computed, `stored` in the view, and `argument` the column of the rows that it is
-    made of, empty for the number of rows. `type` is that while it is computed. `counted` is the state of a sum that
-    counts its values: a sum of none is null.
+    `name` is the column during the computation, and `stored` the column of the view. `argument` is the column of the
+    rows from which the state is computed; empty for the number of rows. `type` is the type during the computation.
+    `counted` is, for a sum, the state that counts its values: a sum without values is null.
     """
 
     name: str
@@ -139,15 +140,16 @@ class State:
 
 
 def estimate_of(sketch: str) -> str:
-    """Returns the name of the column that has the estimates of a column of sketches."""
+    """Returns the name of the column with the estimates for a column of sketches."""
     return f"{sketch}_estimate"
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A column of GROUP BY: `name` in the rows and while it is computed, `stored` in the view.
+    """A column of GROUP BY. `name` is the column of the rows and during the computation, `stored` the column of the
+    view.
 
-    `source` is the column of the scanned table that it is, empty for an expression.
+    `source` is the column of the scanned table that the key is equal to; empty for an expression.
     """
 
     name: str
@@ -158,17 +160,17 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class RowProgram:
-    """A row view: the parts of UNION ALL, or one SELECT."""
+    """The program of a row view: the parts of UNION ALL, or one SELECT."""
 
     branches: tuple[Rows, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class GroupProgram:
-    """A group view. `rows` gives the columns of the keys and of what is aggregated.
+    """The program of a group view. `rows` computes the columns of the keys and of the aggregated values.
 
-    `outputs` are the visible columns, from the columns of keys and states. `single`: without GROUP BY, so that there is
-    one row even of no rows.
+    `outputs` are the visible columns, computed from the columns of keys and states. `single` says that the query has no
+    GROUP BY: the view then has one row even if there are no source rows.
     """
 
     rows: Rows

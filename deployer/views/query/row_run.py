@@ -1,4 +1,4 @@
-"""Computes the rows of one SELECT: from a stream of rows of its first table, and its small tables in memory."""
+"""Computes the rows of one SELECT from a stream of rows of its first table and from its small tables in memory."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from deployer.views.query.model import OnFailures, SourceReader
 from deployer.views.query.program import Expression, Lookup, Output, Rows, Scan, Unnest, quoted
 from deployer.views.query.steps import LIST, CallStep, SqlStep, argument_columns, steps_of
 
-UNNESTED_ROWS = 4096  #: rows whose lists are taken apart at once
+UNNESTED_ROWS = 4096  #: rows whose lists are unnested at a time
 MARK = "__mark"
 
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """A choice or exclusion of rows by values: rows whose `values` equal a row of `keys`, column by column."""
+    """The rows whose `values` equal a row of `keys`, column by column. A query keeps or excludes these rows."""
 
     values: tuple[Expression, ...]
     keys: pa.Table
@@ -53,7 +53,7 @@ class Runtime:
 def flat_stream(
     rows: Rows, batches: Iterator[pa.RecordBatch], columns: Sequence[str], scan: Scan | None = None
 ) -> Stream:
-    """Returns rows of a table, which may have more columns or other ones in between, with flat names."""
+    """Returns rows of a table with flat names. The batches may have further columns, in any order."""
     names = {(scan or rows.scan).flat(name): name for name in columns}
     schema = pa.schema([pa.field(flat, rows.types[flat]) for flat in names])
 
@@ -68,7 +68,7 @@ def flat_stream(
 
 
 def small_table(rows: Rows, lookup: Lookup, batches: Iterator[pa.RecordBatch]) -> pa.Table:
-    """Returns the rows of a small table with flat names, without those that its own condition leaves out."""
+    """Returns the rows of a small table with flat names, without rows that its own condition excludes."""
     scan = lookup.scan
     stream = flat_stream(rows, batches, scan.columns, scan)
     found = pa.Table.from_batches(stream.batches, stream.schema)
@@ -90,7 +90,8 @@ def run_rows(
 ) -> Stream:
     """Returns the outputs of the rows that match the conditions of the SELECT. `smalls` are its small tables by alias.
 
-    With `matches`, only rows are used that fit any of them, or none.
+    With `matches`, only rows that are in at least one of them are used (`keep` is "any"), or only rows that are in none
+    of them ("none").
     """
     steps = steps_of(rows, outputs)
     first = steps[0]
@@ -193,7 +194,7 @@ def _called(runtime: Runtime, step: CallStep, caller: Caller, batch: pa.RecordBa
 
 
 def _unnested(step: Unnest, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Returns a row for each item of the lists; none for an empty list or null."""
+    """Returns a row for each item of the lists. An empty list or a null has no row."""
     lists = batch.column(LIST)
     parents = np.asarray(pc.list_parent_indices(lists)).astype(np.int64, copy=False)
     items = pc.list_flatten(lists)

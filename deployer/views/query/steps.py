@@ -1,5 +1,7 @@
-"""The steps in which rows are computed: SQL, calls of functions and UNNEST, in an order that calls no function for rows
-that a condition leaves out."""
+"""The steps in which rows are computed: SQL, calls of functions and UNNEST.
+
+Conditions are applied as early as possible, so that functions are not called for rows that a condition excludes.
+"""
 
 from __future__ import annotations
 
@@ -8,25 +10,25 @@ from dataclasses import dataclass
 
 from deployer.views.query.program import Call, Expression, Output, Rows, Unnest, quoted
 
-LIST = "__list"  #: the column of the list that UNNEST takes apart
+LIST = "__list"  #: the column of the list that UNNEST turns into rows
 
 
 @dataclass(frozen=True, slots=True)
 class SqlStep:
-    """Keeps the rows that hold the conditions, with these columns."""
+    """The step that keeps the rows that match the conditions, with these columns."""
 
     columns: tuple[Output, ...]
     conditions: tuple[Expression, ...] = ()
 
     @property
     def is_plain(self) -> bool:
-        """Returns whether it only chooses columns."""
+        """Returns whether the step only selects columns."""
         return not self.conditions and all(each.value.sql == quoted(each.name) for each in self.columns)
 
 
 @dataclass(frozen=True, slots=True)
 class CallStep:
-    """Calls a function with columns named `argument_columns`, and replaces them by its result."""
+    """The step that calls a function with the columns `argument_columns`, and replaces these by its result."""
 
     call: Call
 
@@ -35,12 +37,12 @@ Step = SqlStep | CallStep | Unnest
 
 
 def argument_columns(call: Call) -> list[str]:
-    """Returns the columns in which a call finds its arguments."""
+    """Returns the names of the columns that contain the arguments of a call."""
     return [f"{call.output}.{number}" for number in range(len(call.arguments))]
 
 
 def steps_of(rows: Rows, outputs: Sequence[Output]) -> list[Step]:
-    """Returns the steps from the columns of all tables to the outputs; the first and the last are SQL."""
+    """Returns the steps from the columns of all tables to the outputs. The first and the last step are SQL."""
     plan = _Plan(rows, outputs)
     found = list[Step]()
     while (call := plan.next_call()) is not None or plan.can_unnest():
@@ -72,7 +74,8 @@ class _Plan:
         self.calls.sort(key=lambda each: each.output not in first)
 
     def next_call(self) -> Call | None:
-        """Returns a call whose arguments can be computed; those that conditions need come first."""
+        """Returns a call whose arguments can be computed now; None where there is none. Calls that conditions need come
+        first."""
         for call in self.calls:
             if all(value.columns <= self.available for value in call.arguments):
                 return call
@@ -82,13 +85,14 @@ class _Plan:
         return self.unnest is not None and self.unnest.value.columns <= self.available
 
     def ready_conditions(self) -> tuple[Expression, ...]:
-        """Takes the conditions that can be judged now."""
+        """Removes and returns the conditions whose columns are available now."""
         ready = [each for each in self.conditions if each.columns <= self.available]
         self.conditions = [each for each in self.conditions if each not in ready]
         return tuple(ready)
 
     def sql(self, added: Sequence[Output]) -> SqlStep:
-        """Returns the step that applies what can be judged, and keeps what later steps need."""
+        """Returns the step that applies the conditions whose columns are available, and keeps the columns that later
+        steps need."""
         ready = self.ready_conditions()
         later = [*self.conditions, *(each.value for each in self.outputs)]
         later += [value for call in self.calls for value in call.arguments]
@@ -99,9 +103,9 @@ class _Plan:
 
 
 def _with_inputs(names: Collection[str], calls: Sequence[Call]) -> set[str]:
-    """Returns the names with those that calls among them need."""
+    """Returns the names, and the columns that the calls among them need."""
     found = set(names)
-    for call in reversed(calls):  # a call comes after those in its arguments
+    for call in reversed(calls):  # a call comes after the calls in its arguments
         if call.output in found:
             found |= {name for value in call.arguments for name in value.columns}
     return found

@@ -1,4 +1,4 @@
-"""Commits what a refresh computed as one version of the view, with what the view reflects by it."""
+"""Commits the rows of a refresh as one version of the view, with a record of the inputs that the view then reflects."""
 
 from __future__ import annotations
 
@@ -36,12 +36,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NewRows:
-    """The rows that a refresh brings, written and not committed. `removed` are the identities of the rows that go;
-    None: all rows go. `added` are the identities of those that come, where some go. `found`: the addresses of all rows
-    with the removed identities in this version of the dataset, where they are known.
+    """The new rows of a refresh, written and not committed.
 
-    `replaced`: of each identity that comes, all rows go, and one comes. `all_return`: each removed identity comes
-    again, and `added` is not needed.
+    `removed` has the identities of the rows to remove; None removes all rows. `added` has the identities of the new
+    rows, where some rows are removed. `found` has the location and version of the dataset, and the addresses of all its
+    rows with the removed identities; None where they are unknown.
+
+    `replaced` says that each added identity has one new row, which replaces all its former rows. `all_return` says that
+    each removed identity is added again; `added` is then not needed.
     """
 
     written: tuple[WrittenFragment, ...]
@@ -54,8 +56,9 @@ class NewRows:
 
 @dataclass(frozen=True)
 class RefreshCommit:
-    """One commit of a refresh under its job id. `base` is what the view reflected when the rows were computed, and
-    `record` what it reflects after it. `held` are requirements that the run is still this process's."""
+    """One commit of a refresh under its job id. `base` has the inputs that the view reflected when the rows were
+    computed, and `record` those that it reflects after the commit. `held` requires that this process still owns the
+    run."""
 
     job_id: str
     base: ReflectedInputs | None
@@ -64,10 +67,10 @@ class RefreshCommit:
     held: tuple[TableRequirement, ...] = ()
 
     def run(self, table: OpenTable, rows: NewRows) -> RowChange:
-        """Makes the rows part of the view; readers see all of them or none. A repetition does nothing.
+        """Commits the rows to the view; readers see all of them or none. If the job is already committed, does nothing.
 
-        The files of rows that are not committed are removed where that is known. Raises Conflict where another refresh
-        was faster or the view was changed; OutcomeUnknown when Lance did not answer.
+        Removes the written files if it is certain that the rows are not committed. Raises Conflict where another
+        refresh was committed first or the view was changed; OutcomeUnknown where Lance did not answer.
         """
         files = Deletions(table.location)
         own = WrittenRows(rows.written, table.state.schema, table.entry.dataset)
@@ -113,7 +116,7 @@ class RefreshCommit:
         else:
             addresses = ReadStoredRows(table, dataset, self.identity).addresses(identities)
         refuse_held_addresses(table, addresses, "changed")
-        own_keys = rows.replaced and set(table.row_keys) == set(self.identity)  # no two rows have the same then
+        own_keys = rows.replaced and set(table.row_keys) == set(self.identity)  # then no two rows have the same keys
         compared = has_unique_keys(table.state) and bool(rows.written) and not own_keys
         if compared:
             refuse_taken_keys(table, dataset, written_keys(table, rows.written), addresses)
@@ -167,7 +170,7 @@ def _refuse_repeated(table: OpenTable, written: Sequence[WrittenFragment]) -> No
 
 
 def _updated(rows: NewRows) -> int:
-    """Returns how many of the rows that come have the identity of one that goes."""
+    """Returns the number of added rows that have the identity of a removed row."""
     if rows.all_return and rows.removed is not None:
         return int(rows.removed.num_rows)
     if rows.removed is None or rows.added is None or not rows.removed.num_rows or not rows.added.num_rows:
@@ -178,9 +181,10 @@ def _updated(rows: NewRows) -> int:
 def write(
     table: OpenTable, dataset: LanceDataset, batches: Iterable[pa.RecordBatch], max_rows: int | None
 ) -> tuple[WrittenFragment, ...]:
-    """Writes rows of the view, sorted and each leaf apart, and commits nothing. `max_rows` limits those of a file.
+    """Writes rows of the view, sorted and in separate files for each leaf. Commits nothing. `max_rows` is the largest
+    number of rows in a file.
 
-    Raises Refused for values that the view's columns cannot hold; nothing stays where it fails.
+    Raises Refused for values that the view's columns cannot hold. After an error no file is left.
     """
     layout = table.layout()
     if max_rows is not None:
@@ -194,11 +198,11 @@ def write(
 
 def fitted(schema: pa.Schema, batches: Iterable[pa.RecordBatch], address: str) -> Iterator[pa.RecordBatch]:
     """Yields the rows with the types of the view's columns. Raises Refused, naming the view's `address`, for values
-    that these cannot hold."""
+    that the columns cannot hold."""
     for batch in batches:
         columns = []
         for each in schema:
-            is_given = each.name in batch.schema.names  # a former identity is not, once the sources have other keys
+            is_given = each.name in batch.schema.names  # False for a former identity once the sources have other keys
             values = batch.column(each.name) if is_given else pa.nulls(batch.num_rows, each.type)
             if values.null_count and not each.nullable:
                 raise Refused(

@@ -23,7 +23,7 @@ from deployer.views.refresh.queries import Queries, names_read, parsed, reads_it
 
 @dataclass(frozen=True, slots=True)
 class NewView:
-    """A view to create, by its full name. `row_keys` None: those that fit the query (see `ViewQuery.default_keys`)."""
+    """The declaration of a view to create. `row_keys` None uses the query's own keys (see `ViewQuery.default_keys`)."""
 
     database: str
     name: str
@@ -40,9 +40,10 @@ class NewView:
 
 
 def create_view(store: StateStore, root: str, view: NewView, queries: Queries, owner: str = "") -> OpenTable:
-    """Creates the view without rows, and returns its table; the first refresh computes them.
+    """Creates the view without rows, and returns its table. The first refresh computes the rows.
 
-    A view of that name with the same query is returned as it is. Raises as `check_view`; nothing is created then.
+    If a view of that name with the same query exists, returns it unchanged. Raises the errors of `check_view`; creates
+    nothing in that case.
     """
     spec = check_view(store, root, view, queries)
     there = store.instance().by_name(view.full_name)
@@ -53,11 +54,11 @@ def create_view(store: StateStore, root: str, view: NewView, queries: Queries, o
 
 
 def check_view(store: StateReader, root: str, view: NewView, queries: Queries) -> TableSpec:
-    """Returns the table that the view is to be. Nothing is written.
+    """Returns the specification of the view's table. Writes nothing.
 
     Raises InvalidInput for a query that cannot be maintained, that reads tables or columns that do not exist, or that
-    reads the view itself, and as `check_new`; Conflict where the name is that of a table, or of a view with another
-    query.
+    reads the view itself; the errors of `check_new`; Conflict where a table, or a view with another query, has the
+    name.
     """
     check_new(view)
     found = parsed(queries, store, root, view.definition, f"view/{view.full_name}", itself=view.full_name)
@@ -78,8 +79,8 @@ def check_view(store: StateReader, root: str, view: NewView, queries: Queries) -
 
 
 def check_new(view: NewView) -> None:
-    """Raises InvalidInput for names that no view can have, functions that its query does not call, and a staleness that
-    no refresh can keep."""
+    """Raises InvalidInput for invalid names, for functions that the query does not call, and for a `max_staleness` of
+    less than 1 ms."""
     address = f"view/{view.full_name}"
     for name in (view.database, view.name):
         if fault := fault_of_name(name):
@@ -102,8 +103,8 @@ def check_new(view: NewView) -> None:
 
 
 def spec_of(view: NewView, query: ViewQuery) -> TableSpec:
-    """Returns the table of a view: all stored columns, also hidden ones. Raises InvalidInput for keys that are not
-    columns of the query."""
+    """Returns the specification of a view's table, with all stored columns, including hidden ones. Raises InvalidInput
+    for keys that are not columns of the query."""
     keys = query.default_keys if view.row_keys is None else view.row_keys
     for name in (*keys, *view.sort_keys):
         if name not in query.schema.names:
@@ -136,8 +137,8 @@ def refuse_cycle(store: StateReader, root: str, queries: Queries, name: str, sou
 
 
 def sources_of_all(store: StateReader, root: str, queries: Queries) -> dict[str, tuple[str, ...]]:
-    """Returns the views of the instance, each with the tables that its query reads; of a query that does not fit its
-    sources any more, as far as it can be read."""
+    """Returns the views of the instance, each with the tables that its query reads. For a query that no longer fits its
+    sources, returns the tables up to the first one that it does not fit."""
     found = {}
     for entry in store.instance().tables.values():
         if entry.status != "active":
@@ -150,8 +151,8 @@ def sources_of_all(store: StateReader, root: str, queries: Queries) -> dict[str,
 
 
 def in_order(views: Mapping[str, Sequence[str]], *wanted: str) -> list[str]:
-    """Returns the views that are wanted, and those that they read, in an order in which each comes after the views that
-    it reads; all views unless some are named."""
+    """Returns the `wanted` views and the views that they read, each after the views that it reads. Without `wanted`,
+    returns all views."""
     done: dict[str, None] = {}
 
     def visit(name: str, above: frozenset[str]) -> None:

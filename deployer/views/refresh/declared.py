@@ -1,7 +1,7 @@
-"""Views as specs declare them: created with the columns that refreshes keep, and built again for another query.
+"""Views that specs declare: creation with the columns that refreshes need, and the rebuild for another query.
 
-A view that is built again gets a dataset beside its own, which takes its place by one commit. Readers see the former
-rows until then. The former dataset is kept for the view's `storage.keep_replaced_for`.
+A rebuild writes a second dataset, which replaces the view's dataset in one commit. Readers see the former rows until
+that commit. The former dataset is kept for the view's `storage.keep_replaced_for`.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ from deployer.views.refresh.sources import held_sources
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
-ATTEMPTS = 5  #: how often a view is built again because others changed it meanwhile
+ATTEMPTS = 5  #: how often a view is built before it fails because others keep changing the view meanwhile
 
 
 def with_stored_columns(store: StateStore, root: str, spec: TableSpec, queries: Queries) -> TableSpec:
-    """Returns the view with the columns that refreshes keep beside those of its query.
+    """Returns the view with the hidden columns that refreshes need, in addition to the columns of its query.
 
-    Raises InvalidInput for a query that cannot be maintained, and for one that gives other columns than were declared.
+    Raises InvalidInput for a query that cannot be maintained, and for one whose columns differ from the declared ones.
     """
     found = parsed(queries, store, root, definition_of(spec), spec.address)
     return _stored(spec, found.query)
@@ -69,8 +69,9 @@ def rebuild_view(
 ) -> None:
     """Gives the view the query, columns, keys, split points and storage of `spec`, and the rows of that query.
 
-    A view without rows stays without: its next refresh computes them. Raises as `with_stored_columns` does, Refused for
-    sources that cannot be read, Conflict where others keep changing the view. The view is as it was then.
+    A view without rows stays empty: its next refresh computes the rows. If an error is raised, the view is unchanged.
+    Raises the errors of `with_stored_columns`, Refused for sources that cannot be read, and Conflict where others keep
+    changing the view.
     """
     definition = definition_of(spec)
     found = parsed(queries, store, root, definition, spec.address)
@@ -92,7 +93,7 @@ def rebuild_view(
 
             reader = Sources(sources, count)
             build = _Build(table, spec, target, query, queries, reader, record)
-            # Its rows are other ones, not the former ones in another order: to change feeds, all of those are gone.
+            # The view gets different rows. Therefore change feeds report all former rows as deleted.
             if swap_in(table, build.create, [build.properties()], build.tree, forgets_jobs=True) is not None:
                 return
     raise Conflict("the view kept changing while it was built", where=spec.address, remedy="run `deployer up` again")
@@ -120,7 +121,7 @@ def _stored(spec: TableSpec, query: ViewQuery) -> TableSpec:
 
 
 class _Build:
-    """A dataset of a view that is built."""
+    """The build of a view's new dataset."""
 
     def __init__(
         self,
@@ -146,7 +147,7 @@ class _Build:
         return SetTableProperties({**changed, "declared": {**declared, VIEW: view_to_stored(view)}})
 
     def create(self, location: str) -> tuple[TableUpdate, ...]:
-        """Writes the dataset, and returns what is recorded of its rows."""
+        """Writes the dataset, and returns the updates that record its rows in the log."""
         create_empty(location, self._table, self._target, self._target.schema)
         if not self._table.state.files.rows:
             return ()

@@ -1,4 +1,4 @@
-"""The queries of this release, parsed and computed by `deployer.views.query`, with the functions that they call."""
+"""The implementation of `Queries` by `deployer.views.query`, with the stored functions that queries call."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from deployer.views.refresh.queries import Queries
 
 @dataclass(frozen=True)
 class StoredQueries:
-    """Queries of the views of the instance at `root`. Functions run where they are trusted. `unsaved` are packages that
-    are not stored below the root yet, by their hashes."""
+    """The queries of the views of the instance at `root`. Only trusted functions run. `unsaved` has packages that are
+    not stored below the root yet, by their hashes."""
 
     root: str
     trusted: TrustedFunctions
     unsaved: Mapping[str, PackageInfo] = field(default_factory=dict)
 
     def parse(self, definition: ViewDefinition, source_schema: Callable[[str], SourceSchema], where: str) -> ViewQuery:
-        """Returns the query; of its functions only what their packages say is read, and nothing of them runs."""
+        """Returns the parsed query. Reads only the descriptions of its functions' packages, and runs no function."""
         functions = {
             name: FunctionSignature.of_package(self.unsaved.get(package) or function_info(self.root, package)[0])
             for name, package in definition.functions.items()
@@ -50,8 +50,8 @@ class StoredQueries:
         reader: SourceReader,
         on_failures: OnFailures | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Yields all rows. Raises as `deployer.views.query.build.build`, and Refused for a function that is not
-        trusted."""
+        """Yields all rows. Raises the errors of `deployer.views.query.build.build`, and Refused for a function that is
+        not trusted."""
         from deployer.views.query.build import build
 
         return build(query, reader, self._functions(definition), on_failures)
@@ -65,8 +65,8 @@ class StoredQueries:
         view: StoredView,
         on_failures: OnFailures | None = None,
     ) -> ViewDelta:
-        """Returns what changes. Raises as `deployer.views.query.delta.delta`, and Refused for a function that is not
-        trusted."""
+        """Returns the changes of the view. Raises the errors of `deployer.views.query.delta.delta`, and Refused for a
+        function that is not trusted."""
         from deployer.views.query.delta import delta
 
         return delta(query, changes, reader, view, self._functions(definition), on_failures)
@@ -76,5 +76,5 @@ class StoredQueries:
 
 
 def queries_of(root: str, trusted: TrustedFunctions, unsaved: Mapping[str, PackageInfo] | None = None) -> Queries:
-    """Returns what parses and computes the queries of an instance's views, as `StoredQueries` has it."""
+    """Returns a `StoredQueries`, which parses and computes the queries of the views of the instance at `root`."""
     return StoredQueries(root, trusted, unsaved or {})

@@ -1,4 +1,4 @@
-"""The views of an instance: what they read, and what a refresh of each would do."""
+"""The list of an instance's views, each with its sources and the plan of a refresh."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from deployer.views.refresh.refresh import plan_refresh
 
 @dataclass(frozen=True, slots=True)
 class ListedView:
-    """A view. `sources` are the tables that it was refreshed from or would be, by their names now. `plan` is what a
-    refresh would do now; None where that cannot be said, and `failure` says why."""
+    """A view. `sources` are the current names of the tables that its next refresh would read or, where that is unknown,
+    of those that the view reflects. `plan` is what a refresh would do now; None where no plan can be made, and
+    `failure` then says why."""
 
     name: str
     definition: ViewDefinition
@@ -45,7 +46,8 @@ class ListedView:
 
 
 def views_of(store: StateReader, root: str, queries: Queries) -> list[ListedView]:
-    """Returns all views by their names. Logs and manifests are read; a view that cannot be planned says why."""
+    """Returns all views in the order of their names. Reads logs and manifests only. A view that cannot be planned has
+    the reason as its `failure`."""
     tables = store.instance().tables
     found = []
     for entry in sorted(tables.values(), key=lambda each: each.full_name):

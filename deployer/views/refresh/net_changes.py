@@ -1,4 +1,4 @@
-"""The rows of a table that are gone and those that came between two of its versions, whatever came in between."""
+"""The net changes between two versions of a table: its removed and its added rows, without changes that cancel out."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NetChanges:
-    """The rows of an earlier version that a later one does not have, with their old values, and those of the later one
-    that the earlier one does not have. Several equal rows count as often as they are there."""
+    """The rows that only the earlier of two versions has (`removed`, with their old values), and the rows that only the
+    later one has (`added`). Equal rows are counted: each copy is matched with one copy."""
 
     removed: pa.Table
     added: pa.Table
@@ -31,10 +31,10 @@ class NetChanges:
 
 
 def net_changes(reading: Reading, commits: Iterable[Commit]) -> NetChanges:
-    """Returns what the commits, which follow each other, changed in all.
+    """Returns the net changes of the commits, which are consecutive.
 
-    Rows have the columns of the reading, and `_rowid` where its rows are known by these. A row that one commit put in
-    and a later one took out is in neither part.
+    Rows have the columns of the reading, and `_rowid` where row ids identify the rows. A row that one commit added and
+    a later one removed is in neither part.
     """
     schema = pa.schema(list(reading.schema)[: -len(META)])
     reader = CommitReader(reading)
@@ -49,7 +49,8 @@ def net_changes(reading: Reading, commits: Iterable[Commit]) -> NetChanges:
 
 
 def without_equal(removed: pa.Table, added: pa.Table) -> NetChanges:
-    """Returns the rows without those that are in both, as often as they are in both."""
+    """Returns the rows without those that are in both tables. Of equal rows, as many are left out of each table as both
+    tables have."""
     codes = row_codes(pa.concat_tables([removed, added]))
     of_removed, of_added = codes[: removed.num_rows], codes[removed.num_rows :]
     count = int(codes.max()) + 1
@@ -70,7 +71,7 @@ def _value_codes(values: Any) -> NDArray[np.int64]:
     kind = values.type
     if isinstance(kind, pa.BaseExtensionType):
         return _value_codes(values.storage)
-    if pa.types.is_floating(kind):  # 0.0 and -0.0 are different values, and each NaN is as it is
+    if pa.types.is_floating(kind):  # 0.0 and -0.0 are different values; NaNs are equal where their bits are
         bits = np.asarray(values.fill_null(0)).view(f"u{kind.bit_width // 8}")
         nulls = np.asarray(values.is_null())
         return np.where(nulls, 0, np.unique(bits, return_inverse=True)[1] + 1).astype(np.int64)
@@ -82,7 +83,7 @@ def _value_codes(values: Any) -> NDArray[np.int64]:
 
 
 def _beyond(codes: NDArray[np.int64], limits: NDArray[np.int64]) -> Any:
-    """Returns which rows come after this many others with their code."""
+    """Returns a mask of the rows that have at least `limits[code]` earlier rows with the same code."""
     order = np.argsort(codes, kind="stable")
     ordered = codes[order]
     starts = np.searchsorted(ordered, ordered)

@@ -18,17 +18,17 @@ from deployer.views.refresh.record import changed_by_others, reflected
 from deployer.views.refresh.results import RefreshMode
 from deployer.views.refresh.sources import Source
 
-MOST_CHANGED = 0.5  #: the share of a source's rows from which on all of it is read instead of its changes
-MOST_BYTES = 1 << 30  #: of changed rows, which are in memory at once
+MOST_CHANGED = 0.5  #: the share of changed rows of a source above which all its rows are read instead of its changes
+MOST_BYTES = 1 << 30  #: the largest size of the changed rows, which are in memory at once
 
 
 @dataclass(frozen=True, slots=True)
 class RefreshPlan:
-    """The plan of a refresh. `reason` is why it is a full one, or that there is nothing to do.
+    """The plan of a refresh. `reason` says why it is a full one, or that there is nothing to do.
 
-    `fragments`, `rows` and `bytes` are of the sources, and are read: all of them in a full refresh, else those that
-    commits have touched since the last one. `stored_rows` are those that the view has. `reflects` and `would_reflect`
-    are the versions of the sources, by their names, before and after it.
+    `fragments`, `rows` and `bytes` count what the refresh reads from the sources: everything in a full refresh, else
+    what commits have changed since the last refresh. `stored_rows` counts the view's own rows. `reflects` and
+    `would_reflect` are the versions of the sources, by name, before and after the refresh.
     """
 
     table: str
@@ -45,7 +45,7 @@ class RefreshPlan:
 
 @dataclass(frozen=True, slots=True)
 class SourceChange:
-    """The changes of one source: the commits that touched rows, and what is read of them."""
+    """The changes of one source: the commits that changed rows, and how their rows are read."""
 
     source: Source
     reading: Reading
@@ -66,7 +66,7 @@ class SourceChange:
 
     @property
     def kinds(self) -> frozenset[ChangeKind]:
-        """The kinds of changes that there can be among the commits."""
+        """The kinds of changes that the commits may contain."""
         found = set[ChangeKind]()
         took = put = False
         for commit in self.commits:
@@ -85,19 +85,19 @@ class SourceChange:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The kind of a refresh. `changes` are those of the sources that have some, for an incremental one."""
+    """The kind of a refresh. `changes` has the changes of each changed source, for an incremental refresh."""
 
     mode: RefreshMode
     reason: str
     base: ReflectedInputs | None
     changes: Mapping[str, SourceChange] = field(default_factory=dict)
-    moves: bool = False  #: the view would reflect other versions than before
+    moves: bool = False  #: the view reflects other versions after the refresh than before
 
 
 def decide(
     view: ReadTable, query: ViewQuery, fingerprint: str, sources: Mapping[str, Source], *, full: bool = False
 ) -> Decision:
-    """Returns how the view is refreshed from the sources at their versions, by manifests and logs alone."""
+    """Returns how the view is refreshed from the sources at their versions. Reads only manifests and logs."""
     base = reflected(view.state)
     if base is None:
         return Decision("full", "the view was never refreshed", None)
@@ -134,7 +134,8 @@ def decide(
 
 
 def _change_of(source: Source, read: ViewSource, since: SourceVersion) -> SourceChange | str | None:
-    """Returns what changed of a source; a text says why that is unknown, or is not to be taken over."""
+    """Returns the changes of a source, or None if its version is the same. Returns a text where the changes are unknown
+    or cannot be applied; the text says why."""
     table, line = source.table, source.line
     begin = Position(since.dataset, since.lance_version)
     if begin == source.position:
@@ -156,7 +157,8 @@ def _change_of(source: Source, read: ViewSource, since: SourceVersion) -> Source
 
 
 def _other_identity(source: Source, since: SourceVersion) -> str:
-    """Returns why rows of a source that was rewritten since cannot be identified again; empty where they can."""
+    """Returns why the rows of a source that was rewritten since the last refresh cannot be identified again. Returns an
+    empty text where they can."""
     rewritten = f"{source.name} was rewritten since"
     if not source.row_keys:
         return f"{rewritten}, and its rows have no keys by which they are known"
@@ -168,7 +170,7 @@ def _other_identity(source: Source, since: SourceVersion) -> str:
 
 
 def _worth_it(found: Decision) -> Decision:
-    """Returns a full refresh instead where reading what changed is more than reading everything."""
+    """Returns the decision, changed to a full refresh where the changes of a source are too many or too large."""
     for name, change in found.changes.items():
         rows = change.source.table.state.files.rows
         if change.rows > max(MOST_CHANGED * rows, 100_000):
@@ -181,7 +183,7 @@ def _worth_it(found: Decision) -> Decision:
 
 
 def plan_of(view: ReadTable, query: ViewQuery, found: Decision, sources: Mapping[str, Source]) -> RefreshPlan:
-    """Returns the decision as a plan, with what would be read."""
+    """Returns the plan of a decision, with the amounts that the refresh would read."""
     by_id = {} if found.base is None else {each.table_id: each for each in found.base.sources}
     since, until = dict[str, str](), dict[str, str]()
     fragments = rows = size = 0
@@ -215,7 +217,8 @@ def plan_of(view: ReadTable, query: ViewQuery, found: Decision, sources: Mapping
 
 
 def _whole(source: Source) -> tuple[int, int, int]:
-    """Returns the fragments, rows and bytes of a source, by its files' records or by Lance's manifest."""
+    """Returns the number of fragments, rows and bytes of a source, from the table's log for its newest version and from
+    Lance's manifest for an earlier one."""
     if source.is_newest:
         files = source.table.state.files
         return files.count, files.rows, sum(file.bytes for file in files)

@@ -1,4 +1,4 @@
-"""The query of a view over its sources: found, parsed for their columns, and what computes it."""
+"""The query of a view: the search for its sources, the parsing for their columns, and the interface to compute it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Queries(Protocol):
-    """Parses and computes queries. `deployer.views.query` has the one of this release."""
+    """The interface that parses and computes queries. `deployer.views.query` implements this release's queries."""
 
     def parse(
         self, definition: ViewDefinition, source_schema: Callable[[str], SourceSchema], where: str
@@ -60,7 +60,7 @@ class Queries(Protocol):
 
 @dataclass(frozen=True)
 class FoundQuery:
-    """A query as it was parsed for the columns of its sources, and the sources' entries by their names."""
+    """A query, parsed for the columns of its sources, with the sources' entries and schemas by their names."""
 
     query: ViewQuery
     entries: Mapping[str, TableEntry]
@@ -82,19 +82,19 @@ def require_view(table: ReadTable) -> ViewDefinition:
 def find_query(
     queries: Queries, table: ReadTable, definition: ViewDefinition, record: StateStore | None = None
 ) -> FoundQuery:
-    """Returns the query of a view, parsed for its sources as they are now. With `record`, what Lance has of them and
-    the log lacks is recorded there: otherwise each look at them finds it again.
+    """Returns the query of a view, parsed for the current sources.
 
-    Raises NotFound and Refused for a source that is gone or renamed, Refused for a query that does not fit the columns
-    of its sources any more.
+    With `record`, changes of the sources that Lance has and the log lacks are recorded in that store. Without it, each
+    read of the sources finds these changes again. Raises NotFound for a source that no longer exists, and Refused for a
+    source that was renamed and for a query that no longer fits the columns of its sources.
     """
     known = _names_then(table.store, reflected(table.state))
     return parsed(queries, table.store, table.root, definition, table.address, known, record=record)
 
 
 def names_read(queries: Queries, table: ReadTable, definition: ViewDefinition) -> tuple[str, ...]:
-    """Returns the names of the tables that the query of a view reads, also where it does not fit them; then the tables
-    behind the first that it does not fit are missing."""
+    """Returns the names of the tables that the query of a view reads. If the query does not fit one of them, the tables
+    after that one are missing."""
     names: dict[str, None] = {}
 
     def schema_of(name: str) -> SourceSchema:
@@ -118,10 +118,12 @@ def parsed(
     itself: str = "",
     record: StateStore | None = None,
 ) -> FoundQuery:
-    """Returns a query, parsed for its sources as they are now. `known` are the ids of sources that had a name at the
-    last refresh; None for a view that is created, whose errors are those of the parser. `itself` is the name of a view
-    that is created: a query that reads it raises InvalidInput unless a table has that name. `record` is as of
-    `find_query`."""
+    """Returns a query, parsed for the current sources.
+
+    `known` has the ids of the sources at the last refresh, by name. It is None for a new view, for which the errors of
+    the parser are raised unchanged. `itself` is the name of a new view: a query that reads this name raises
+    InvalidInput unless a table has the name. `record` has the same meaning as in `find_query`.
+    """
     entries, schemas = dict[str, TableEntry](), dict[str, SourceSchema]()
 
     def schema_of(name: str) -> SourceSchema:
@@ -150,9 +152,10 @@ def reads_itself(path: Sequence[str]) -> InvalidInput:
 def parsed_again(
     queries: Queries, found: FoundQuery, definition: ViewDefinition, sources: Mapping[str, Source], view: str
 ) -> ViewQuery:
-    """Returns the query for the versions of the sources that are read; the same one where their columns are the same.
+    """Returns the query, parsed for the versions of the sources that are read. If their columns are the same as before,
+    returns the known query.
 
-    Raises Refused for a query that does not fit them.
+    Raises Refused for a query that does not fit these versions.
     """
     schemas = {
         name: source_schema(name, each.table, each.schema, stable_row_ids=each.stable_row_ids)
@@ -172,7 +175,7 @@ def parsed_again(
 def source_schema(
     name: str, source: ReadTable, schema: pa.Schema | None = None, *, stable_row_ids: bool
 ) -> SourceSchema:
-    """Returns what a query knows of a source: of a view, its visible columns."""
+    """Returns the schema of a source for a query. A source that is a view has only its visible columns."""
     own = source.schema if schema is None else schema
     if view_definition(source.state.properties, source.address) is not None:
         own = pa.schema([each for each in own if not each.name.startswith(HIDDEN)])
@@ -200,11 +203,12 @@ def _parsed(
 
 
 def _names_then(store: StateReader, record: ReflectedInputs | None) -> dict[str, str]:
-    """Returns the ids of the sources by the names that they had at the last refresh, as far as that is kept."""
+    """Returns the ids of the sources by the names that they had at the last refresh. Returns nothing if that version of
+    the instance's log is no longer kept."""
     if record is None:
         return {}
     try:
-        now = store.instance()  # mostly no table came or went since
+        now = store.instance()  # usually no table was created or deleted since, so this version is the recorded one
         is_now = now.version == record.log_version
         then = (now if is_now else store.instance(at=record.log_version)).tables if record.log_version else {}
     except NotFound:

@@ -1,4 +1,4 @@
-"""Reads sources, their changes and the view's own rows for a query, as `deployer.views.query.model` asks for them."""
+"""Reads sources, their changes and the view's own rows, through the protocols of `deployer.views.query.model`."""
 
 from __future__ import annotations
 
@@ -31,18 +31,19 @@ if TYPE_CHECKING:
 
     from deployer.datasets.lance_types import LanceDataset
 
-OnRows = Callable[[int], None]  #: is told of rows as they are read
+OnRows = Callable[[int], None]  #: a callback that gets the number of rows that were just read
 
 
 @dataclass(frozen=True)
 class Sources:
-    """The sources of a view at the versions that it is to reflect."""
+    """The sources of a view at the versions that the refreshed view reflects."""
 
     by_name: Mapping[str, Source]
     on_rows: OnRows = lambda _rows: None
 
     def read(self, table: str, columns: Sequence[str], where: str) -> Iterator[pa.RecordBatch]:
-        """Yields rows with the columns, in the order of the columns; `where` only leaves out what it can."""
+        """Yields rows with the columns, in the order of `columns`. `where` is used where Lance can evaluate it; other
+        rows may be included."""
         source = self.by_name[table]
         condition, fragments = _chosen(source, where)
         names = [name for name in columns if name != ROW_ID]
@@ -63,7 +64,8 @@ class Sources:
 
 
 def _chosen(source: Source, where: str) -> tuple[Condition | None, list[Any] | None]:
-    """Returns the condition and the fragments that can hold it; none where Lance cannot use the condition."""
+    """Returns the condition and the fragments that may have matching rows; None means no condition and all
+    fragments. The condition is None where Lance cannot use it."""
     if not where:
         return None, None
     try:
@@ -81,7 +83,8 @@ def _chosen(source: Source, where: str) -> tuple[Condition | None, list[Any] | N
 
 @dataclass
 class Changes:
-    """The net changes of the sources, as far as they are read. Raises NotFound for versions that were removed."""
+    """The net changes of the sources, each read once, on demand. Its methods raise NotFound for versions that were
+    removed."""
 
     by_name: Mapping[str, SourceChange]
     on_rows: OnRows = lambda _rows: None
@@ -89,15 +92,15 @@ class Changes:
 
     @property
     def tables(self) -> Sequence[str]:
-        """The sources in which a row changed; a commit may have touched rows and have changed none."""
+        """The sources in which a row changed. A source is not among them if its commits changed no row in total."""
         return [name for name in self.by_name if not self._of(name).is_empty]
 
     def before(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yields rows that were deleted or updated, as they were."""
+        """Yields rows that were deleted or updated, with their former values."""
         yield from self._of(table).removed.select(list(columns)).to_batches()
 
     def after(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yields rows that were inserted or updated, as they are."""
+        """Yields rows that were inserted or updated, with their new values."""
         yield from self._of(table).added.select(list(columns)).to_batches()
 
     def _of(self, table: str) -> NetChanges:
@@ -113,7 +116,7 @@ class Changes:
 
 @dataclass
 class ReadStoredRows:
-    """The rows of a view at one version. `found` are the addresses of the rows that were read last."""
+    """The rows of a view at one version. `found` has the addresses of the rows of the last call of `rows`."""
 
     table: OpenTable
     dataset: LanceDataset
@@ -121,7 +124,7 @@ class ReadStoredRows:
     found: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
 
     def rows(self, identities: pa.Table, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yields these columns of the rows of these identities."""
+        """Yields these columns of the rows that have these identities."""
         self.found = self.addresses(identities)
         place = (self.table.location, self.table.address)
         for batch in rows_at(place, self.dataset, self.found, columns):
@@ -130,7 +133,7 @@ class ReadStoredRows:
     def addresses(self, identities: pa.Table) -> NDArray[np.uint64]:
         """Returns the ascending addresses of the rows that have these identities. Null is equal to null.
 
-        Only the columns of the identity are read, of the fragments whose ranges of row keys can hold one.
+        Reads only the columns of the identity, and only the fragments whose ranges of row keys may contain one.
         """
         none = np.zeros(0, np.uint64)
         if not identities.num_rows:
@@ -142,7 +145,7 @@ class ReadStoredRows:
         return np.sort(np.concatenate([none, *addresses_of(wanted, scanner.to_batches())]))
 
     def _fragments(self, identities: pa.Table) -> list[Any] | None:
-        """Returns the fragments that can hold one of the identities; None for all."""
+        """Returns the fragments that may contain one of the identities; None for all."""
         names = [name for name in self.table.row_keys if name in self.identity]
         if not names or names[0] != self.table.row_keys[0]:
             return None
@@ -154,7 +157,8 @@ class ReadStoredRows:
 
 
 def addresses_of(wanted: pa.Table, batches: Iterator[pa.RecordBatch]) -> Iterator[NDArray[np.uint64]]:
-    """Yields the addresses of the rows that are among the `wanted`, by its columns. Null is equal to null."""
+    """Yields the addresses of the rows that equal a row of `wanted` in all columns of `wanted`. Null is equal to
+    null."""
     names = wanted.schema.names
     if any(pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType) for kind in wanted.schema.types):
         identities = Identities(wanted)
@@ -173,14 +177,14 @@ def addresses_of(wanted: pa.Table, batches: Iterator[pa.RecordBatch]) -> Iterato
 
 
 class Identities:
-    """Distinct identities of rows, in which others are looked up. Null is equal to null."""
+    """A set of row identities for lookups. Null is equal to null."""
 
     def __init__(self, rows: pa.Table) -> None:
         self._fills = [_a_value(column) for column in rows.columns]
         self._keys = KeySet(self._plain(rows.columns))
 
     def places_in(self, columns: Sequence[Any]) -> NDArray[np.int64]:
-        """Returns the places of the rows that have one of the identities."""
+        """Returns the positions of the rows in `columns` that have one of the identities."""
         return self._keys.matches(self._plain(columns))[1]
 
     def _plain(self, columns: Sequence[Any]) -> list[Any]:
@@ -194,6 +198,6 @@ class Identities:
 
 
 def _a_value(column: Any) -> Any:
-    """Returns a value of the column that replaces null; None where all are null."""
+    """Returns any value of the column, to replace nulls; None where all values are null."""
     valid = column.drop_null()
     return valid[0] if len(valid) else None

@@ -1,4 +1,4 @@
-"""The record of a view's refreshes, and whether anything else has changed its rows since."""
+"""The record of a view's refreshes, and the check whether other programs have changed its rows since."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from deployer.tables.open_table import ReadTable
 
 KIND = "refresh"  #: the kind of the jobs of refreshes
-AT_FIRST, AT_ONCE = 4, 100  #: entries of the log that are read at a time, the newest first: a refresh records few
+#: entries of the log in the first read and in each later one, the newest first; a refresh records few entries
+AT_FIRST, AT_ONCE = 4, 100
 
 
 def refresh_job(state: TableState) -> Job | None:
     """Returns the newest job of a refresh in the state; None for a view that was never refreshed.
 
-    A restore brings back the jobs of then, and so what the rows of then reflect.
+    A restore also restores the jobs of the earlier version, and therefore what the rows of that version reflect.
     """
     since = next((each.since for each in state.datasets if each.status == "current"), 0)
     jobs = [job for job in state.jobs.values() if job.kind == KIND and job.sources]
@@ -31,8 +32,8 @@ def refresh_job(state: TableState) -> Job | None:
 
 
 def reflected(state: TableState) -> ReflectedInputs | None:
-    """Returns what the rows of a view reflect; None where no refresh has written any. Raises Corrupt for a record that
-    cannot be read."""
+    """Returns the inputs that the rows of a view reflect; None where no refresh has written rows. Raises Corrupt for a
+    record that cannot be read."""
     job = refresh_job(state)
     if job is None:
         return None
@@ -44,15 +45,15 @@ def reflected(state: TableState) -> ReflectedInputs | None:
 
 
 def sources_of(record: ReflectedInputs) -> str:
-    """Returns what the commit and the job of a refresh carry; `reflected` reads it."""
+    """Returns the record as text for the commit and the job of a refresh; `reflected` reads it."""
     return json.dumps(record.to_json(), separators=(",", ":"))
 
 
 def changed_by_others(table: ReadTable) -> str:
-    """Returns what has changed the rows of a view since its newest refresh, as a sentence without its end; empty where
-    nothing has.
+    """Returns which other commit changed the rows of a view since its newest refresh, as a sentence without a full
+    stop; empty where there is none.
 
-    The log is read back to the record of that refresh, and no further than it is kept.
+    Reads the log backwards to the record of that refresh, or to the oldest entry that is kept.
     """
     job = refresh_job(table.state)
     if job is None:
@@ -74,7 +75,8 @@ def _records(entry: LogEntry, job_id: str) -> bool:
 
 
 def _other(entry: LogEntry) -> tuple[int, str] | None:
-    """Returns the version of the dataset that the entry records another change of rows in, and a sentence for it."""
+    """Returns the dataset version of a change of rows that the entry records and that no refresh made, and a sentence
+    that describes the change. Returns None where the entry records no such change."""
     for update in entry.updates:
         match update:
             case (

@@ -1,4 +1,4 @@
-"""`refresh`: makes a view the result of its query over its sources at one moment, as a recorded run and one commit."""
+"""The refresh of a view: a recorded run that, in one commit, makes the view equal its query at one point in time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SERVICE: ServiceKind = "REFRESH"
 
 @dataclass(frozen=True)
 class ViewJob:
-    """A refresh of one view as a job, and what computes the view's query."""
+    """A refresh of one view as a job. `queries` parses and computes the view's query."""
 
     table: OpenTable
     request: RefreshRequest
@@ -52,10 +52,10 @@ class ViewJob:
 def refresh(job: ViewJob, on_progress: OnProgress = no_progress) -> RefreshJobResult:
     """Refreshes the view as a run of REFRESH.
 
-    With the id of a job that is done, nothing is done. Raises InvalidInput for a table that is not a view and for
-    arguments that cannot be; Refused and NotFound for sources that cannot be read, each naming the source;
-    NoStableRowIds, which is a RuntimeError, for a `src_version` of a source whose rows cannot be identified again;
-    Conflict where another refresh is running. The view stays as it was then.
+    Does nothing if the job is already done. If an error is raised, the view is unchanged. Raises InvalidInput for a
+    table that is not a view and for invalid arguments; Refused and NotFound, naming the source, for sources that cannot
+    be read; NoStableRowIds, which is a RuntimeError, for a `src_version` of a source whose rows cannot be identified
+    again; Conflict where another refresh is running.
     """
     table = job.table.refreshed()
     require_view(table)
@@ -98,8 +98,8 @@ def require_view_online(table: ReadTable) -> None:
 
 
 def plan_refresh(queries: Queries, table: ReadTable, request: RefreshRequest = RefreshRequest()) -> RefreshPlan:  # noqa: B008
-    """Returns what a refresh would do now: from logs and manifests, without opening a data file. Raises as `refresh`
-    does for what cannot be."""
+    """Returns what a refresh would do now, computed from logs and manifests without opening a data file. Raises the
+    same errors as `refresh` for invalid arguments and unreadable sources."""
     definition = require_view(table)
     found = find_query(queries, table, definition)
     sources = read_sources(table.store, table.root, found.entries)
@@ -108,7 +108,7 @@ def plan_refresh(queries: Queries, table: ReadTable, request: RefreshRequest = R
 
 
 def do_refresh(job: ViewJob, run_id: str, on_progress: OnProgress) -> RefreshJobResult:
-    """Does the work of a run of the job that is running."""
+    """Refreshes the view within the run `run_id`, which is already recorded as running."""
     begun = time.monotonic()
     table = job.table
     if (done := done_before(table, job.job_id)) is not None:
@@ -126,7 +126,7 @@ def do_refresh(job: ViewJob, run_id: str, on_progress: OnProgress) -> RefreshJob
 
 
 def _since(base: ReflectedInputs | None, found: FoundQuery) -> dict[str, SourceVersion]:
-    """Returns what the view reflects of each source, by its name."""
+    """Returns the version of each source that the view reflects, by the source's name."""
     known = {} if base is None else {each.table_id: each for each in base.sources}
     return {name: known[entry.table_id] for name, entry in found.entries.items() if entry.table_id in known}
 
@@ -139,7 +139,7 @@ def _at(
     sources: Mapping[str, Source],
     request: RefreshRequest,
 ) -> tuple[ViewQuery, dict[str, Source]]:
-    """Returns the query and its sources at the versions that are asked for. Raises as `refresh` does."""
+    """Returns the query and its sources at the requested versions. Raises the same errors as `refresh`."""
     chosen = dict(sources)
     for source in chosen.values():
         require_online(source)
@@ -160,8 +160,8 @@ def _at(
 
 
 def _as_reflected(table: ReadTable, sources: Mapping[str, Source]) -> dict[str, Source]:
-    """Returns the sources at the versions that the view reflects. Raises Refused where it reflects none yet, NotFound
-    for versions that were removed."""
+    """Returns the sources at the versions that the view reflects. Raises Refused where the view does not reflect a
+    source yet, and for versions that were removed."""
     base = reflected(table.state)
     known = {} if base is None else {each.table_id: each for each in base.sources}
     found = {}
@@ -186,8 +186,8 @@ def _as_reflected(table: ReadTable, sources: Mapping[str, Source]) -> dict[str, 
 
 
 def _require_known_rows(table: ReadTable, source: Source) -> None:
-    """Raises NoStableRowIds for another version than the one that the view reflects, of a source whose rows are not
-    known again."""
+    """Raises NoStableRowIds where the rows of the source cannot be identified again and its version is not the one that
+    the view reflects."""
     base = reflected(table.state)
     known = {} if base is None else {each.table_id: each for each in base.sources}
     since = known.get(source.table.entry.table_id)
@@ -204,7 +204,7 @@ def _require_known_rows(table: ReadTable, source: Source) -> None:
 
 @dataclass
 class _Work:
-    """The work of one run, with the sources held."""
+    """The work of one run, while the sources are protected from CLEAN."""
 
     job: ViewJob
     run_id: str
@@ -253,7 +253,7 @@ class _Work:
         return ReflectedInputs(self.definition.fingerprint, version, sources)
 
     def _changed(self, found: Decision) -> NewRows:
-        """Computes what changes of the view, and writes the rows that come."""
+        """Computes which rows of the view change, and writes the new rows."""
         table, dataset = self.table, self.table.dataset()
         stored = ReadStoredRows(table, dataset, self.query.identity)
         reader, changes = Sources(self.sources, self._count), Changes(found.changes, self._count)
@@ -272,7 +272,7 @@ class _Work:
         written = self._written(dataset, noted())
         come = pa.Table.from_batches(added, schema) if added else None
         grouped = self.query.grouped
-        # The groups that go are those that were read, each of which is one row.
+        # Each removed group is one row that was read, so the addresses of all removed rows are known.
         known = grouped and len(stored.found) == removed.num_rows
         places = (table.location, int(dataset.version), stored.found) if known else None
         return NewRows(written, removed, come, places, replaced=grouped, all_return=delta.all_return)
@@ -285,7 +285,7 @@ class _Work:
         return self.job.queries.build(self.definition, self.query, reader, self.skipped)
 
     def _some_again(self, where: str) -> NewRows:
-        """Computes the rows again that hold the condition; a row is known by its identity."""
+        """Computes the rows that match the condition again. Rows are matched by identity."""
         table, dataset, names = self.table, self.table.dataset(), list(self.query.identity)
         schema = pa.schema([table.schema.field(name) for name in names])
         found = [batch.select(names) for batch in matching_rows(table, dataset, where, names)]

@@ -9,7 +9,7 @@ from typing import Literal
 from deployer.errors import InvalidInput, Refused
 from deployer.state.model.services import Figures, FinalStatus
 
-#: How a view is refreshed: not at all, from what changed in its sources, or computed as a whole.
+#: the kind of a refresh: no refresh, one from the changes of the sources, or one that computes all rows again
 RefreshMode = Literal["none", "incremental", "full"]
 
 
@@ -21,10 +21,11 @@ class NoStableRowIds(Refused, RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class RefreshRequest:
-    """The request of a refresh. `src_version` is a version of the view's only source; None: the newest versions.
+    """The request of a refresh. `src_version` is a version of the view's only source; None reads the newest versions.
 
-    With `where`, a condition on the view's columns, the rows that hold it are computed again from the versions that the
-    view reflects. `full`: all rows are computed again. `max_rows_per_fragment` limits the files that are written.
+    `where` is a condition on the view's columns: only the rows that match it are computed again, from the source
+    versions that the view reflects. `full` computes all rows again. `max_rows_per_fragment` is the largest number of
+    rows in a written file.
     """
 
     src_version: int | str | None = None
@@ -60,18 +61,19 @@ class RefreshRequest:
 
 
 def _untyped(given: object) -> object:
-    """Returns an argument as what programs without types may give."""
+    """Returns an argument with the type `object`, because callers without type checks may pass any value."""
     return given
 
 
 @dataclass(frozen=True, slots=True)
 class RefreshJobResult:
-    """The result of a refresh: `mode` is its kind, and `reason` is why it was a full one. `already_done`: the job was
-    done before.
+    """The result of a refresh. `mode` is its kind, and `reason` says why it was a full one or did nothing.
+    `already_done` says that the job was already done before this call.
 
-    `rows_read` are rows of sources, or of their changes; the other rows are those of the view. `errors` are rows of the
-    sources for which a function failed and that its policy skips: `get_errors` lists them. `sources` are the versions
-    `DATASET:VERSION` that the view reflects now, by the tables' names. `why` is the reason where it is SKIPPED.
+    `rows_read` counts rows of the sources or of their changes; the other numbers count rows of the view. `errors`
+    counts rows of the sources for which a function failed and that its policy skips; `get_errors` lists them. `sources`
+    has the versions `DATASET:VERSION` that the view now reflects, by table name. `why` is the reason for the status
+    SKIPPED.
     """
 
     job_id: str
@@ -96,7 +98,7 @@ class RefreshJobResult:
 
     @property
     def figures(self) -> Figures:
-        """The figures of the run record."""
+        """The figures for the record of the run."""
         return Figures(
             rows_in=self.rows_read,
             rows_out=self.rows_inserted + self.rows_updated,

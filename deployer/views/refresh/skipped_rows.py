@@ -1,5 +1,7 @@
-"""Rows of sources for which a function of a view's query failed, and that its error policy skips: null in the view, or
-without rows of it."""
+"""Rows of sources for which a function of a view's query failed and that its error policy skips.
+
+The result of the function is null for such a row, or the view has no row for it.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,10 @@ _DOCUMENT = "refresh"
 
 
 class SkippedRows:
-    """The failures of one refresh; see `deployer.views.query.model.OnFailures`. One thread calls it.
+    """The callback that collects the failures of one refresh; see `deployer.views.query.model.OnFailures`. Only one
+    thread may call it.
 
-    A row that its function was called for twice counts once, where the source has row keys or stable row ids.
+    A row for which the function was called twice counts once, if the source has row keys or stable row ids.
     """
 
     def __init__(
@@ -61,11 +64,11 @@ class SkippedRows:
                 self._records.append(self._record(function, failure, known or None, row_id))
 
     def clear(self) -> None:
-        """Forgets all of them, where the refresh begins again."""
+        """Removes all failures, for a refresh that starts again."""
         self._records, self._known, self.rows = [], set(), 0
 
     def save(self) -> None:
-        """Stores them as the errors of the job, in the place of those of an earlier run of it."""
+        """Stores the failures as the errors of the job. They replace the errors of an earlier run of the job."""
         root, table_id = self._table.root, self._table.entry.table_id
         if self.rows:
             save_errors(root, table_id, self._job_id, _DOCUMENT, self._records, self.rows)
@@ -91,7 +94,7 @@ class SkippedRows:
 
 
 def _key_columns(query: ViewQuery, sources: Mapping[str, Source]) -> dict[str, str]:
-    """Returns the columns in which rows of the first table of each SELECT are known, by their flat names."""
+    """Returns the columns that identify rows of the first table of each SELECT, by their flat names."""
     return {
         each.scan.flat(name): name
         for each in _selects(query)

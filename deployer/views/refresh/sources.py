@@ -1,4 +1,4 @@
-"""The tables that a view reads, all at one moment, and kept from CLEAN while a refresh reads them."""
+"""The tables that a view reads, all at one point in time and protected from CLEAN while a refresh reads them."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
     from deployer.state.reader import StateReader
 
-HOLD_MS = 3_600_000  #: a lease of a refresh that dies holds versions for so long
-ATTEMPTS = 5  #: how often the sources are read again because a rewrite puts another dataset in the place of one
+HOLD_MS = 3_600_000  #: milliseconds for which the lease of a refresh protects versions if its process dies
+ATTEMPTS = 5  #: how often the sources are read because rewrites keep replacing the dataset of one
 
 
 @dataclass(frozen=True)
 class Source:
-    """A source of a view at the version that a refresh reads. `name` is as the query has it; `table` is at the moment
-    that the sources were read together, and `position` the version to read, the table's newest or an earlier one."""
+    """A source of a view at the version that a refresh reads. `name` is its name in the query. `table` has its state at
+    the point in time at which all sources were read. `position` is the version to read: the newest one of that state or
+    an earlier one."""
 
     name: str
     table: ReadTable
@@ -64,7 +65,7 @@ class Source:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns of the version, as scans give them."""
+        """The columns of the version, as scans return them."""
         return self.table.schema if self.is_newest else self.dataset.schema
 
     @property
@@ -77,10 +78,10 @@ class Source:
 
 
 def find_source(entries: Mapping[str, TableEntry], name: str, known_id: str | None, view: str) -> TableEntry:
-    """Returns the table that a view reads under that name. `known_id` is the id of the table that had it at the last
-    refresh.
+    """Returns the table that a view reads under that name. `known_id` is the id of the table that had the name at the
+    last refresh.
 
-    Raises Refused where that table has another name now, NotFound where there is none of that name.
+    Raises Refused where the table `known_id` was renamed, and NotFound where no table has the name.
     """
     for entry in entries.values():
         if entry.full_name == name and entry.status == "active":
@@ -101,9 +102,9 @@ def find_source(entries: Mapping[str, TableEntry], name: str, known_id: str | No
 
 
 def read_sources(store: StateReader, root: str, entries: Mapping[str, TableEntry]) -> dict[str, Source]:
-    """Returns the sources, by their names in the query, at their newest versions of one moment.
+    """Returns the sources, by their names in the query, at their newest versions at one point in time.
 
-    Nothing is written or held: for plans. What Lance has and the log lacks is not in them.
+    Writes nothing and takes no lease, so it serves plans. Changes that Lance has and the log lacks are not included.
     """
     for _ in range(ATTEMPTS):
         states = store.tables([entry.table_id for entry in entries.values()])
@@ -125,7 +126,7 @@ def require_online(source: Source) -> None:
 
 def at_version(source: Source, version: int | str) -> Source:
     """Returns the source at an earlier version. Raises InvalidInput and NotFound for one that does not exist."""
-    if version in (0, "0"):  # to change feeds, the version before the first commit
+    if version in (0, "0"):  # change feeds accept 0 as the version before the first commit; a refresh does not
         raise InvalidInput(
             "src_version is 0, and versions of a table begin with 1",
             where=source.table.address,
@@ -139,15 +140,16 @@ def at_version(source: Source, version: int | str) -> Source:
 def held_sources(
     store: StateStore, root: str, entries: Mapping[str, TableEntry], since: Mapping[str, SourceVersion]
 ) -> Iterator[dict[str, Source]]:
-    """Yields the sources at their newest versions of one moment, with all that Lance has.
+    """Yields the sources at their newest versions at one point in time. First records the changes that Lance has and
+    the log lacks.
 
-    Within the block, CLEAN removes neither these versions nor, of a source in `since`, any after that version. One
-    transaction reads the states and takes the leases, so no commit to one source is seen without those before it to
-    another.
+    Within the block, CLEAN does not remove these versions. For a source in `since`, CLEAN also keeps that version and
+    all later ones. One transaction reads the states and takes the leases: if it includes a commit to one source, it
+    also includes all earlier commits to the others.
     """
     lease = f"{REFRESH_LEASE}{uuid.uuid4().hex}"
     for entry in entries.values():
-        open_entry(store, root, entry)  # records what Lance alone has
+        open_entry(store, root, entry)  # records the changes that only Lance has
     states = _leased(store, entries, since, lease)
     try:
         for _ in range(ATTEMPTS):
@@ -175,20 +177,22 @@ def _leased(
         past = None if of is None else PastVersion(of.dataset, of.lance_version, of.state_version)
         taken: list[TableUpdate] = [SavepointTaken(lease, now + HOLD_MS, "a refresh reads it", past)]
         parts.append(Part(entry.table_id, taken, to_take_savepoint(lease)))
-    states = store.commit_all(parts, durable=False)  # a crash of the machine ends the refresh, too
+    states = store.commit_all(
+        parts, durable=False
+    )  # a crash of the machine ends the refresh too, so a loss is harmless
     return {entry.table_id: cast(TableState, states[entry.table_id]) for entry in entries.values()}
 
 
 def _release(store: StateStore, entries: Mapping[str, TableEntry], lease: str) -> None:
     for entry in entries.values():
-        with suppress(Conflict, NotFound):  # its time was over and it was removed, or the whole table
+        with suppress(Conflict, NotFound):  # the lease has expired and was removed, or the table was removed
             store.commit(entry.table_id, [SavepointRemoved(lease)], to_remove_savepoint(lease), durable=False)
 
 
 def _at(
     store: StateReader, root: str, entries: Mapping[str, TableEntry], states: Mapping[str, TableState]
 ) -> dict[str, Source] | None:
-    """Returns the sources in these states; None where a rewrite gave one another dataset meanwhile."""
+    """Returns the sources in these states; None where a rewrite replaced the dataset of a source meanwhile."""
     now = store.instance().tables
     found = {}
     for name, known in entries.items():
@@ -201,8 +205,8 @@ def _at(
 
 
 def _recorded_in(table: ReadTable, position: Position) -> int:
-    """Returns the version of the table's log that recorded a version of its dataset; the newest where it is not
-    known."""
+    """Returns the version of the table's log that recorded a version of its dataset; the log's newest version where no
+    entry is found."""
     recorded, dataset = 0, 1
     for entry in table.store.log(table.entry.table_id):
         for update in entry.updates:

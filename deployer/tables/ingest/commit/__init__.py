@@ -1,4 +1,4 @@
-"""Commits of appended fragments, alone or together with those of other writers.
+"""Commits of appended fragments, alone or together with fragments of other writers.
 
 `deployer.tables.ingest.attempt`, the rest of `deployer.tables` and every layer above `deployer.tables` may import it.
 """

@@ -1,9 +1,9 @@
 """Commits written fragments once, by the protocol of `deployer.datasets.commit.protocol`.
 
-Of processes on one machine that append to one table at once, the one that has the turn commits for those that wait
-(`deployer.state.backends.group_commit`): one version in Lance, with metadata for each, and one intent and one record in
-the log. A process that gets no answer in time first makes sure that no other process can commit its rows any more, and
-then commits them itself.
+If several processes on one machine append to a table at the same time, one process holds the turn and also commits the
+rows of the waiting processes (`deployer.state.backends.group_commit`). This makes one version in Lance, with metadata
+for each append, and one intent and one record in the log. A process that gets no answer in time first ensures that no
+other process can still commit its rows, and then commits them itself.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ if TYPE_CHECKING:
     from deployer.state.store import StateStore
 
 
-ATTEMPTS = 10  #: how often a commit is prepared again that Lance refused because of what others committed
+ATTEMPTS = 10  #: attempts of a commit that Lance refuses because of the commits of others
 
 
 @dataclass(frozen=True, slots=True)
 class AppendResult:
-    """The result of a job; `already_done`: an earlier run had committed it, and this one added nothing.
+    """The result of a job. `already_done` says that an earlier run had committed it, and this run added nothing.
 
-    `dataset` is as the commit left it, unless another process made the commit. `skipped` are rows that were left out,
-    since their keys were there.
+    `dataset` is the dataset after the commit; None where another process made the commit. `skipped` is the number of
+    rows that were left out because their keys existed.
     """
 
     job: Job
@@ -79,16 +79,16 @@ def commit_append(
     sources: str = "",
     admission: Admission | None = None,
 ) -> AppendResult:
-    """Makes the written fragments part of the table as one version of its dataset.
+    """Commits the written fragments to the table as one version of its dataset.
 
-    `schema` is the table's (as the state stores it) that the rows were made for. `dataset`, for a caller that appends
-    again and again, is what a commit before gave: nothing is read then unless another process commits. `sources` are
-    the files that the rows are from, as `Job` has them. `admission` is what is left to check of rows for a table with
+    `schema` is the table's schema for which the rows were written, in the state's form. `dataset`, for a caller that
+    appends repeatedly, is the dataset of its previous commit; nothing is then read unless another process commits.
+    `sources` are the files of the rows, as in `Job`. `admission` has the remaining check of the rows for a table with
     unique keys.
 
-    Raises KeysTaken when others added rows with the same keys since they were checked. Raises Conflict when the table
-    was changed or removed meanwhile: nothing is committed then and the fragments can be removed. Raises OutcomeUnknown
-    when Lance did not answer and the commit cannot be found: then nothing may be.
+    Raises KeysTaken where others added rows with the same keys after the check. Raises Conflict where the table was
+    changed or removed meanwhile: nothing is committed, and the fragments can be removed. Raises OutcomeUnknown where
+    Lance did not answer and the commit cannot be found: the fragments must then not be removed.
     """
     commits = TableCommits(store, root, entry)
     written = with_load_definitions(written, schema, commits.location, dataset)
@@ -112,8 +112,8 @@ def commit_append(
 
 
 def _done_by_another(commits: TableCommits, pending: Pending, turn: Ticket) -> AppendResult | None:
-    """Returns the result of an append that another process took; None when that process did not and will not commit
-    it."""
+    """Returns the result of an append that another process took; None where that process has not committed it and can
+    no longer do so."""
     if turn.answer is not None and turn.answer not in (ALONE, LOOK):
         return AppendResult(decode(Job, json.loads(turn.answer)), already_done=False)
     with contextlib.suppress(NotFound):  # the commit will say so
@@ -127,9 +127,10 @@ def _done_by_another(commits: TableCommits, pending: Pending, turn: Ticket) -> A
 
 
 def _found(commits: TableCommits, job_id: str) -> Job | None:
-    """Returns a job that Lance may have, also one that a restore has undone since.
+    """Returns a job that Lance may have committed, including one that a restore has undone since; None where it is not
+    found.
 
-    One that was undone was done, and in the log: a restore stands only on top of what is recorded.
+    A job that a restore has undone is in the log, because a restore only follows recorded commits.
     """
     store, table_id = commits.store, commits.entry.table_id
     return find_job(store, commits.root, table_id, job_id) or undone_job(store, table_id, job_id)
@@ -142,7 +143,7 @@ def _known(commits: TableCommits, job: Job, *, already_done: bool = True) -> App
 
 
 def _is_of(pending: Pending, location: str, job: Job) -> bool:
-    """Returns whether the job was done with these files, and not by another run with its own."""
+    """Returns whether the job committed these files, and not those of another run of it."""
     infos = metadata_at(open_dataset(location), job.lance_version)
     return not infos or any(info.files == pending.info.files for info in infos)
 
@@ -153,7 +154,7 @@ def _commit_append(
     store, root, entry, job_id = commits.store, commits.root, commits.entry, pending.job_id
     if turn.waited:
         with contextlib.suppress(NotFound):  # the commit will say so
-            store.table(entry.table_id)  # one read is less than a commit that was prepared on an old state
+            store.table(entry.table_id)  # one read costs less than a commit that was prepared on an old state
     if dataset is None:
         now, state = current(store, root, entry, store.table(entry.table_id))
         if job := state.jobs.get(job_id):
@@ -170,7 +171,7 @@ def _commit_append(
             return _known(commits, job)
         if not isinstance(conflict, NotFound):
             state = store.table(entry.table_id)
-            end_dead_restores(store, root, state)  # so that the next try is not kept off by one
+            end_dead_restores(store, root, state)  # so that a dead restore does not block the next attempt
             if turn.waited and job_id in state.intents:  # begun by another process for this writer
                 with contextlib.suppress(Conflict, NotFound):
                     commits.abandon(job_id)
@@ -184,7 +185,7 @@ def _commit_append(
 def _commit_checked(
     commits: TableCommits, pending: Pending, schema: bytes, admission: Admission, turn: Ticket
 ) -> AppendResult:
-    """Commits rows that are compared with the table's. It takes no rows of other writers along."""
+    """Commits rows whose keys are compared with those of the table. Does not commit rows of other writers."""
     reached("tables.commit.before-intent")
     try:
         begun = begin_alone(commits, pending, schema, admission)
@@ -204,7 +205,7 @@ def _committed(
     others: list[Other],
     turn: Ticket,
 ) -> AppendResult:
-    """Commits to Lance an append whose intent is written, and those of the others, and records it."""
+    """Commits an append whose intent is written, and the appends of `others`, to Lance, and records them in the log."""
     store, location = commits.store, commits.location
     with commits.abandoned_on_conflict(intent):
         _require_files(location, pending)
@@ -235,8 +236,8 @@ def _committed(
 def _begun(
     commits: TableCommits, own: Pending, schema: bytes, version: int, others: list[Other]
 ) -> tuple[Intent, list[Other]]:
-    """Returns the intents of the append and of those of the others that have one. A finished job blocks no other
-    writer."""
+    """Writes the intents of the append and of the other appends. Returns the intent and the other appends that it
+    includes. Appends whose jobs are already done are left out, so that they do not block the rest."""
     while True:
         jobs = [(each.job_id, each.info.kind) for each in (own, *(other.pending for other in others))]
         required = to_add_files(own.job_id, schema, commits.entry.dataset)
@@ -258,7 +259,7 @@ def _required(commits: TableCommits, job_id: str) -> Job:
         commits.store.flush()
         return job
     if commits.store.table(entry.table_id).dataset != entry.dataset:
-        raise _rewritten(entry)  # Lance has the rows in the old dataset, which is not read any more
+        raise _rewritten(entry)  # Lance has the rows in the old dataset, which is no longer read
     raise OutcomeUnknown(
         "whether Lance took the commit is unknown: it cannot be found",
         where=f"table/{entry.full_name}",
@@ -284,7 +285,7 @@ def _require_fields(dataset: LanceDataset, pending: Pending, entry: TableEntry) 
 
 
 def _require_files(location: str, pending: Pending) -> None:
-    """Raises Conflict when files are gone that were written so long ago that `deployer table gc` took them for left."""
+    """Raises Conflict where files are missing because `deployer table gc` removed them as unreferenced old files."""
     if not has_files(location, pending):
         raise Conflict(
             "files of the load were removed before its commit: it took longer than the grace period of `table gc`",

@@ -1,4 +1,4 @@
-"""The definitions that computed the values in new files, as the files of loads and of changes of rows have it."""
+"""The definitions that computed the values in new files, for the files of loads and of changes of rows."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 def with_load_definitions(
     written: Sequence[WrittenFragment], schema: bytes, location: str, dataset: LanceDataset | None
 ) -> Sequence[WrittenFragment]:
-    """Returns the files of new rows with the definitions that computed columns of them as they were loaded.
+    """Returns the files of new rows with the definitions that computed their columns during the load.
 
-    `schema` is the table's, as the state stores it. A function may have left rows out, by its error policy: where its
-    column is null in some row, no definition is known for some, so that a backfill computes those that are null.
+    `schema` is the table's schema, in the state's form. A function may have skipped rows because of its error policy.
+    If its column is null in a row of a file, the file is also recorded with an unknown definition, so that a backfill
+    computes the nulls.
     """
     if COMPUTED_NOTE not in schema:  # most tables have none, and small appends come often
         return written
@@ -49,8 +50,9 @@ def _identities(name: str, computed: Computed, written: WrittenFragment) -> tupl
 def with_copied_definitions(
     written: Sequence[WrittenFragment], state: TableState, before: LanceDataset, after: str
 ) -> Sequence[WrittenFragment]:
-    """Returns the files of rows that were copied into the dataset at `after`, with the definitions that computed values
-    of the table: which of the rows are in which file is unknown, and Lance's field ids are others there."""
+    """Returns the files of rows that were copied into the dataset at `after`, with all definitions that computed values
+    of the table, because it is unknown which rows are in which file. Lance's field ids are translated to those of the
+    new dataset."""
     text = joined(file.computed for file in state.files)
     if not text:
         return written
@@ -63,8 +65,11 @@ def with_copied_definitions(
 def with_definitions_of(
     written: Iterable[WrittenFragment], state: TableState, fragment_ids: Iterable[int]
 ) -> tuple[WrittenFragment, ...]:
-    """Returns the files of changed rows with the definitions that computed values of theirs, which are among those of
-    the fragments that the rows were in; for rows that are null now, or new, none is known."""
+    """Returns the files of changed rows with the definitions that may have computed their values.
+
+    These are the definitions of the fragments in which the rows were before, and the unknown definition, because values
+    may be null or rows new.
+    """
     files = (state.files.get(number) for number in fragment_ids)
     text = joined(["", *(file.computed for file in files if file is not None)])
     return tuple(replace(each, computed=text) if text else each for each in written)

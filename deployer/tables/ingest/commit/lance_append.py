@@ -1,4 +1,4 @@
-"""Commits written fragments to Lance, and finds out what became of a commit that raised."""
+"""Commits written fragments to Lance, and determines the outcome of a commit that raised an error."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from deployer.tables.ingest.commit.pending import Pending
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
-ATTEMPTS = 4  #: how often a commit is sent that loses all races; each takes Lance half a minute
+ATTEMPTS = 4  #: how often a commit is sent that loses all races; each attempt takes Lance half a minute
 FENCE_ATTEMPTS = 100  #: how often a fence is sent while others append
 _FENCE_PAUSE = steady(0.02)
 
@@ -36,7 +36,7 @@ _FENCE_PAUSE = steady(0.02)
 def moved_on(dataset: LanceDataset, state: TableState) -> LanceDataset:
     """Returns the dataset at the recorded version.
 
-    Lance takes a commit that was prepared on an old version too, but looks at every commit in between.
+    Lance also accepts a commit that was prepared on an older version, but then reads every commit in between.
     """
     if int(dataset.version) >= state.lance_version:
         return dataset
@@ -51,8 +51,8 @@ def append_to_lance(
 ) -> Committed:
     """Commits all of the appends as one version, with metadata for each.
 
-    Raises Conflict when nothing was committed, OutcomeUnknown when the outcome cannot be found out; Preempted where
-    nothing was committed because of a fence or a change of the schema.
+    Raises Conflict where nothing was committed; Preempted, where nothing was committed because of a fence or a change
+    of the schema; OutcomeUnknown where the outcome cannot be determined.
     """
     location = commits.location
     fragments = [fragment for each in appends for fragment in each.fragments]
@@ -85,10 +85,10 @@ def append_to_lance(
 
 
 def fence_appends(location: str, job_id: str) -> None:
-    """Ends the chance of every append that any process prepared until now to be committed: an append is either there
-    when this returns, or never will be (see `Fence`).
+    """Prevents the commit of every append that any process has prepared so far. When the function returns, such an
+    append is either committed, or will never be committed (see `Fence`).
 
-    Raises NotFound where there is no dataset any more, OutcomeUnknown when other writers keep appending.
+    Raises NotFound where the dataset no longer exists, OutcomeUnknown where other writers keep appending.
     """
     newest = latest_version(location)
     for _ in _FENCE_PAUSE.attempts(FENCE_ATTEMPTS):

@@ -1,4 +1,4 @@
-"""Appends whose fragments are written but not committed, as values that another process can commit too."""
+"""Appends whose fragments are written but not committed, as values that other processes can commit too."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """All that a commit needs: its metadata, Lance's own JSON of each fragment, the rows' schema and dataset."""
+    """The data of a commit: its metadata, Lance's own JSON of each fragment, the rows' schema and dataset number."""
 
     info: CommitMetadata
     fragments: tuple[Mapping[str, Any], ...]
@@ -59,7 +59,8 @@ class Pending:
 
     @staticmethod
     def from_bytes(body: bytes) -> Pending | None:
-        """Returns None for bytes of another version of this library or of Lance: only that version can commit them."""
+        """Returns the append; None for bytes of another version of this library or of Lance, because only that version
+        can commit them."""
         try:
             document = json.loads(body)
             info = CommitMetadata.of(document["mark"])
@@ -70,13 +71,13 @@ class Pending:
             return None
 
 
-ALONE = b"alone"  #: the answer to a request that was not committed; its process commits by itself and sees the error
-LOOK = b"look"  #: the answer to a request whose outcome only the log and Lance show
+ALONE = b"alone"  #: the answer to a request that was not committed; its process commits it alone and sees the error
+LOOK = b"look"  #: the answer to a request whose outcome is unknown; its process looks it up in the log and in Lance
 
 
 def has_fields(dataset: LanceDataset, pending: Pending) -> bool:
-    """Returns whether the dataset still has all fields of the rows. Lance would read nulls where a column was replaced
-    by another of the same name and type."""
+    """Returns whether the dataset still has all fields of the rows. Without this check, Lance would read nulls where a
+    column was replaced by another with the same name and type."""
     held = pending.field_ids()
     todo = [*dataset.lance_schema.fields()]
     while held and todo:
@@ -87,7 +88,7 @@ def has_fields(dataset: LanceDataset, pending: Pending) -> bool:
 
 
 def has_files(location: str, pending: Pending) -> bool:
-    """Returns whether the files still exist. In a bucket they are assumed to: a check would take a request."""
+    """Returns whether the files still exist. Always returns True in a bucket, where each check would take a request."""
     files = pending.info.files
     return "://" in location or all(os.path.exists(f"{location}/data/{file.path}") for file in files)  # noqa: PTH110
 
@@ -101,7 +102,8 @@ class Other:
 
 
 def alike(requests: Sequence[CommitRequest], own: Pending) -> Iterator[Other]:
-    """Yields the appends of other processes that can be committed with `own`: they require the same table."""
+    """Yields the appends of other processes that can be committed with `own`, because they have the same schema and
+    dataset."""
     jobs = {own.job_id}
     for request in requests:
         pending = Pending.from_bytes(request.body)
@@ -113,16 +115,17 @@ def alike(requests: Sequence[CommitRequest], own: Pending) -> Iterator[Other]:
 
 
 def taken(location: str, dataset: LanceDataset, others: Sequence[Other]) -> list[Other]:
-    """Takes the requests that can be committed on top of the dataset and were not withdrawn."""
+    """Takes the requests that can be committed after this version of the dataset and were not withdrawn; returns
+    them."""
     able = (each for each in others if has_fields(dataset, each.pending) and has_files(location, each.pending))
     return [each for each in able if each.request.take()]
 
 
 @contextlib.contextmanager
 def answered(others: Sequence[Other]) -> Iterator[None]:
-    """Answers each taken request in the end, even if the commit fails."""
+    """Answers each taken request at the end of the block, even if the commit fails."""
     try:
         yield
     finally:
         for each in others:
-            each.request.answer(LOOK)  # no effect if it was answered before
+            each.request.answer(LOOK)  # no effect if the request is already answered

@@ -1,8 +1,8 @@
-"""Commits to tables with unique keys: one load at a time, after a look at what others added since its own check.
+"""Commits to tables with unique keys: one load at a time, after a check of the rows that others have added.
 
 A load compares its rows with those of one version. Its intent then requires that the log is still at this version, and
-that no other load has an intent: of two loads that were checked on the same rows, only one can begin. The other looks
-at the rows that came, and begins when the first has ended.
+that no other load has an intent. Therefore only one of two loads that were checked against the same rows can begin. The
+other load checks the added rows, and begins when the first one has ended.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
     from deployer.state.model.entities import Job, TableState
     from deployer.tables.ingest.commit.pending import Pending
 
-PATIENCE = 60.0  #: seconds that a load waits for others to end their commits
-DEAD_AFTER = 600_000  #: ms after which a commit under way is taken for one of a process that died
+PATIENCE = 60.0  #: seconds for which a load waits until other commits end
+DEAD_AFTER = 600_000  #: ms after which the process of a running commit is assumed to be dead
 
 
 def dead_loads(state: TableState, now: int) -> list[str]:
-    """Loads that began to commit so long ago (ms) that they are given up."""
+    """Returns the ids of the loads that began to commit more than `DEAD_AFTER` before `now` (ms)."""
     return [each.job_id for each in loads_under_way(state) if each.started_at < now - DEAD_AFTER]
 
 
 def begin_alone(
     commits: TableCommits, pending: Pending, schema: bytes, admission: Admission
 ) -> tuple[Intent, LanceDataset] | Job:
-    """Writes the intent of a load into a table with unique keys. Gives it with the dataset that the rows were compared
-    with; or the job, when it is done.
+    """Writes the intent of a load into a table with unique keys. Returns the intent and the dataset with which the rows
+    were compared; or the job, if it is already done.
 
-    Raises KeysTaken when a row of the load has a key that was added meanwhile; Conflict when the table was changed, or
+    Raises KeysTaken where a row of the load has a key that was added meanwhile; Conflict where the table was changed or
     another load does not end.
     """
     store, root, entry = commits.store, commits.root, commits.entry

@@ -1,4 +1,4 @@
-"""Files to load: found, their format known, and cut into splits.
+"""The files to load: the search for them, the detection of their formats, and their division into splits.
 
 The rest of `deployer.tables.ingest`, the rest of `deployer.tables` and every layer above `deployer.tables` may import
 it.

@@ -1,4 +1,4 @@
-"""Reads Parquet files, Arrow IPC files and streams, and Lance datasets, whose columns have types already."""
+"""Reads Parquet files, Arrow IPC files and streams, and Lance datasets, whose columns have types."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from deployer.tables.ingest.files.model import Source
 
 BATCH_ROWS = 131_072
-# Arrow's files align buffers to 8 bytes only, and Lance panics on a decimal that is not at 16.
+# Arrow's files align buffers only to 8 bytes, and Lance panics on decimals that are not aligned to 16 bytes.
 ALIGNED = pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.At64Byte)
 
 
@@ -31,7 +31,7 @@ def units(source: Source) -> list[tuple[int, int]]:
         return [(f.metadata.num_rows, sum(file.file_size_bytes or 0 for file in f.metadata.files)) for f in found]
     size = file_size(source.path)
     reader = _arrow(source)
-    count = getattr(reader, "num_record_batches", 1)  # a stream is read from its start, in one go
+    count = getattr(reader, "num_record_batches", 1)  # a stream is read from its start, as one unit
     return [(size // max(1, count) // 100, size // max(1, count))] * count
 
 
@@ -45,7 +45,8 @@ def schema_of(source: Source) -> pa.Schema:
 
 
 def _as_read(field: pa.Field) -> pa.Field:
-    """Returns the field as `read_units` reads it: bytes for a blob. A type that no table can have is unchanged."""
+    """Returns the field with the type that `read_units` reads, which is binary for a blob. A type that tables do not
+    support is unchanged."""
     try:
         return arrow_field(column_of(field))
     except InvalidInput:
@@ -53,13 +54,14 @@ def _as_read(field: pa.Field) -> pa.Field:
 
 
 def dataset_files(source: Source) -> dict[str, int]:
-    """Returns the data files of a Lance dataset, by path in it, with their sizes in bytes (0: not known)."""
+    """Returns the data files of a Lance dataset, by their path in the dataset, with sizes in bytes (0: unknown)."""
     fragments = _lance(source).get_fragments()
     return {file.path: file.file_size_bytes or 0 for each in fragments for file in each.metadata.files}
 
 
 def read_units(source: Source, start: int, stop: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yields the rows of units start to stop, only the columns given, in the order of the source."""
+    """Yields the rows of the units from `start` to before `stop`, with only the given columns, in the order of the
+    source."""
     if source.format == "parquet":
         file = _parquet(source)
         if start == stop:

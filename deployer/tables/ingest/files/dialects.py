@@ -21,7 +21,7 @@ from deployer.tables.ingest.files.undecodable import has_nul, not_in_encoding
 if TYPE_CHECKING:
     from deployer.tables.ingest.files.model import Source
 
-LONGEST_HEADER = 1_000_000  #: characters
+LONGEST_HEADER = 1_000_000  #: the largest number of characters of a header line
 DELIMITERS = (",", ";", "\t", "|")
 _NUMBER = re.compile(r"[-+]?\.?[0-9][0-9.]*([eE][-+]?[0-9]+)?")
 SAMPLE_LINES = 100  #: lines after the header that a detected delimiter must fit
@@ -37,7 +37,7 @@ def with_dialects(sources: Iterable[Source], options: ReadOptions) -> list[Sourc
 
 
 def notes_on(sources: Iterable[Source]) -> list[str]:
-    """Returns notes on what was detected, each once."""
+    """Returns the notes on detected properties of the sources, without repetitions."""
     return list(dict.fromkeys(note for source in sources for note in _notes(source)))
 
 
@@ -56,7 +56,7 @@ def _notes(source: Source) -> Iterator[str]:
 
 
 def _known_encoding(name: str) -> str:
-    """Python's own name of a text encoding. Raises InvalidInput for anything else."""
+    """Returns Python's own name of a text encoding. Raises InvalidInput for an unknown name."""
     try:
         "".encode(name)
     except (LookupError, UnicodeError, ValueError):
@@ -117,9 +117,10 @@ def _of_csv(text: io.TextIOBase, source: Source, options: ReadOptions) -> Dialec
 
 
 def _lacks_first_name(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
-    """Returns whether each row has one value more than the header line, which is not an empty one at its end.
+    """Returns whether each row has one value more than the header line. Empty values at the ends of all rows do not
+    count.
 
-    Of a single name and a comma it is not: 1,5 may be a number.
+    Returns False for a single name with a comma or a semicolon, because 1,5 may be a number.
     """
     names, values = rows[0], rows[1:]
     if not values or (len(names) == 1 and delimiter in ",;"):
@@ -128,7 +129,7 @@ def _lacks_first_name(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """Returns the names, with a number behind those that are there before: x, x.1, x.2, as pandas has them."""
+    """Returns the names, with a number appended to repeated ones: x, x.1, x.2, as in pandas."""
     found: dict[str, None] = {}
     taken = set(names)
     for name in names:
@@ -141,7 +142,7 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 def _usual_delimiter(source: Source) -> str:
-    """Returns a tab in .tsv files, otherwise a comma."""
+    """Returns a tab for .tsv files, otherwise a comma."""
     return "\t" if Path(without_codec(source.path.lower())).suffix == ".tsv" else ","
 
 
@@ -154,7 +155,7 @@ def _lines(text: io.TextIOBase) -> Iterator[str]:
 
 
 def _sample(text: io.TextIOBase) -> Iterator[str]:
-    """Yields the next lines, up to one that is too long to look at."""
+    """Yields up to `SAMPLE_LINES` further lines, and stops before one that is longer than `LONGEST_HEADER`."""
     for line in islice(iter(lambda: text.readline(LONGEST_HEADER + 1), ""), SAMPLE_LINES):
         if len(line) > LONGEST_HEADER:
             return
@@ -173,7 +174,7 @@ def _single_spaced(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _rows(lines: Sequence[str], delimiter: str, *, runs: bool = False) -> list[list[str]]:
-    """Returns the rows of the first lines, without empty ones, and without a last one that may be cut off."""
+    """Returns the rows of the first lines, without empty rows, and without the last row if it may be cut off."""
     found = csv.reader(_single_spaced(lines) if runs else lines, delimiter=delimiter)
     rows: list[list[str]] = []
     try:
@@ -198,8 +199,8 @@ def _separates(lines: Sequence[str], delimiter: str, *, runs: bool = False) -> b
 
 
 def _is_space_separated(lines: Sequence[str]) -> bool:
-    """Returns whether the lines have values between spaces: one of these is a number in every row, unlike the words of
-    a text."""
+    """Returns whether the lines have values separated by spaces. One column must have a number in every row, which
+    words of a text do not have."""
     if not _separates(lines, " ", runs=True):
         return False
     values = _rows(lines, " ", runs=True)[1:]
@@ -208,7 +209,7 @@ def _is_space_separated(lines: Sequence[str]) -> bool:
     )
 
 
-#: How files of macOS begin: AppleSingle and AppleDouble (RFC 1740), and .DS_Store.
+#: The first bytes of files that macOS writes: AppleSingle and AppleDouble (RFC 1740), and .DS_Store.
 _MACOS = (b"\x00\x05\x16\x00", b"\x00\x05\x16\x07", b"\x00\x00\x00\x01Bud1")
 
 

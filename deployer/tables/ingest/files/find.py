@@ -1,4 +1,4 @@
-"""The files to load: found, their format known, and cut into splits that are read independently."""
+"""Finds the files to load, determines their formats, and divides them into splits that are read independently."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from deployer.tables.ingest.files.folder_names import check_same_folders, folder
 from deployer.tables.ingest.files.model import SUFFIXES, Format, Source, Split
 from deployer.tables.ingest.files.source_files import is_on_s3, shown_name, without_codec
 
-SPLIT_BYTES = 32 * 1024 * 1024  #: about how much of a file one split reads, unless that is more rows than
-SPLIT_ROWS = 262_144
+SPLIT_BYTES = 32 * 1024 * 1024  #: about the number of bytes of a file that a split reads, with at most `SPLIT_ROWS`
+SPLIT_ROWS = 262_144  #: rows from which on a split is complete, for files with row groups, batches or fragments
 
 
 _CREDENTIALS = re.compile(
@@ -25,13 +25,14 @@ _CREDENTIALS = re.compile(
 
 
 def refuse_credentials(paths: Iterable[str]) -> None:
-    """Raises InvalidInput for an address with credentials in it, such as a presigned URL: addresses are in messages, in
-    the arguments of jobs on clusters, and in their records. What the error shows has none."""
+    """Raises InvalidInput for an address that contains credentials, such as a presigned URL, because messages, the
+    arguments of jobs on clusters, and their records contain addresses. The error shows the address without
+    credentials."""
     for path in paths:
         found = _CREDENTIALS.fullmatch(path)
         if found is None:
             continue
-        query = found["query"] or ""  # on S3 it may be the rest of a glob
+        query = found["query"] or ""  # for S3, it may be the rest of a glob
         signed = "x-amz-" in query.lower() if found["scheme"] == "s3" else query
         if found["user"] or signed:
             raise InvalidInput(
@@ -46,9 +47,9 @@ def find_sources(paths: Sequence[str], format_name: Format | None) -> list[Sourc
     """Returns the sources that files, folders and globs name, each once, in the order of their names within each
     argument.
 
-    They are paths, or s3:// addresses of objects, of what is like a folder there, and globs. A folder gives the files
-    in it, at any depth, whose format is known by their suffix; hidden ones are left out. Folders `column=value` give
-    the same columns to all sources. Raises NotFound and InvalidInput.
+    `paths` has paths or s3:// addresses of files, folders and globs. A folder stands for the files in it, at any depth,
+    whose suffix shows a known format; hidden files are left out. Folders named `column=value` must give the same
+    columns to all sources. Raises NotFound where nothing is found, and InvalidInput for sources that cannot be loaded.
     """
     found: dict[str, Source] = {}
     for given in paths:
@@ -61,7 +62,7 @@ def find_sources(paths: Sequence[str], format_name: Format | None) -> list[Sourc
 
 
 def _expanded(given: str, format_name: Format | None) -> list[tuple[str, bool]]:
-    """Files, and whether each is a Lance dataset."""
+    """Returns the files that an argument names, and whether each is a Lance dataset."""
     if is_on_s3(given):
         from deployer.tables.ingest.files.s3_sources import expanded
 
@@ -119,12 +120,13 @@ def _is_lance(path: Path) -> bool:
 
 
 def known_format(name: str) -> Format | None:
-    """Returns the format that a file's name shows; None when it shows none."""
+    """Returns the format that a file's suffix shows; None for an unknown suffix."""
     return SUFFIXES.get(Path(without_codec(name.lower())).suffix)
 
 
 def source_of(path: str, format_name: Format | None, is_lance: bool) -> Source:
-    """Returns one file as a source, by its name or as the format given. Raises InvalidInput for what is not read."""
+    """Returns the source of a file. Its format is `format_name`, or that of its suffix. Raises InvalidInput for a file
+    that cannot be read."""
     name = path.rpartition("/")[2].lower()
     form = Format.LANCE if is_lance else format_name or known_format(name)
     if name.endswith(".zip"):
@@ -165,7 +167,8 @@ def _parts(source: Source) -> list[tuple[int, int, int, int]]:
 
 
 def _grouped(units: Sequence[tuple[int, int]]) -> list[tuple[int, int, int, int]]:
-    """Neighbouring units of (rows, bytes) joined until a part is large enough."""
+    """Returns parts (start, stop, rows, bytes) of neighbouring units, which are given as (rows, bytes). A part is
+    complete once it has `SPLIT_BYTES` or `SPLIT_ROWS`."""
     parts, start, rows, size = [], 0, 0, 0
     for i, (unit_rows, unit_bytes) in enumerate(units):
         rows, size = rows + unit_rows, size + unit_bytes

@@ -1,6 +1,6 @@
-"""Folders named `column=value`, such as `day=mon/part.parquet`, as Hive and Spark write them.
+"""The names of folders `column=value`, such as `day=mon/part.parquet`, which Hive and Spark write.
 
-A path is text here, so that files on a disk and objects on S3 have the same columns.
+Paths are texts here, so that files on a disk and objects on S3 have the same columns.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from deployer.tables.ingest.files.source_files import is_on_s3
 
 FolderValues = tuple[tuple[str, str | None], ...]  #: names of columns and their values as text, outermost first
 
-NULL_NAME = "__HIVE_DEFAULT_PARTITION__"  #: what Hive calls the folder of rows whose value is null
+NULL_NAME = "__HIVE_DEFAULT_PARTITION__"  #: Hive's value in the name of the folder for rows whose value is null
 WILDCARD = re.compile(r"[*?[]")
 
 
@@ -26,15 +26,17 @@ def is_hive_folder(name: str) -> bool:
 
 
 def is_hidden(name: str) -> bool:
-    """Returns whether a folder leaves out what has this name. A folder such as `_day=mon` has rows, as in Spark."""
+    """Returns whether files and folders with this name are left out. A folder such as `_day=mon` is not hidden, as in
+    Spark."""
     return name.startswith(".") or (name.startswith("_") and not is_hive_folder(name))
 
 
 def folder_values(path: str, given: str) -> FolderValues:
-    """Returns the columns that the folders of a file give, decoded.
+    """Returns the columns from the folders of a file, decoded.
 
-    `given` is the file, folder or glob by which the file was found. The folders below it (of a glob: below its part
-    without wildcards) count, wherever they are. Those above count while all are named so, from the innermost on.
+    `given` is the file, folder or glob by which the file was found. All folders named `column=value` below `given` (for
+    a glob, below its part without wildcards) count. Above it, only an unbroken series of such folders counts, from the
+    innermost one upwards.
     Raises InvalidInput for a column that two folders name, and for a name that is not UTF-8.
     """
     folders = _parts(path)[:-1]
@@ -51,7 +53,7 @@ def folder_values(path: str, given: str) -> FolderValues:
 
 
 def folders_of(values: FolderValues) -> Iterator[str]:
-    """Yields the names of folders that give these columns."""
+    """Yields the names of folders for these columns and values."""
     for column, value in values:
         yield f"{quote(column, safe='')}={NULL_NAME if value is None else quote(value, safe='')}"
 

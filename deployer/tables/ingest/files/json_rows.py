@@ -1,4 +1,4 @@
-"""The rows of a JSON file, each as one line: those of JSON lines, or the elements of a file that is one array."""
+"""The rows of a JSON file, each as one line: the lines of JSON lines, or the elements of a file that is one array."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from deployer.tables.ingest.files.model import Source
 
 _SPACE = " \t\r\n"
-_LINE_ENDS = str.maketrans("\r\n", "  ")  # strings in JSON have none
+_LINE_ENDS = str.maketrans("\r\n", "  ")  # line ends are only between values, because strings in JSON have none
 
 
 def row_blocks(source: Source, start: int, stop: int) -> Iterator[list[bytes]]:
@@ -56,14 +56,14 @@ def _elements(stream: Any, name: str) -> Iterator[list[bytes]]:
 
 
 class _Text:
-    """The text of a stream, of which no more than one element and one block are held."""
+    """The text of a stream. At most about one element and one block are in memory."""
 
     def __init__(self, stream: Any, name: str) -> None:
         self._stream, self._name = stream, name
         self._text, self._at, self._rows, self._ended = "", 0, 0, False
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
         self._json = json.JSONDecoder()
-        self.blocks = 0  #: how many blocks were read
+        self.blocks = 0  #: the number of blocks that were read
 
     def error(self, what: str) -> InvalidInput:
         place = f"after row {self._rows:,} of the array" if self._rows else "before the first row of the array"
@@ -79,14 +79,14 @@ class _Text:
             self._read()
 
     def expect(self, character: str) -> None:
-        """Passes one character. Raises InvalidInput unless it is the next one."""
+        """Skips one character. Raises InvalidInput where another character is next."""
         found = self.next_character()
         if found != character:
             raise self.error(f"there is {found!r} instead of {character!r}" if found else "the file ends")
         self._at += 1
 
     def element(self) -> bytes:
-        """Passes a value and gives it as one line."""
+        """Skips a value and returns it as one line."""
         self.next_character()
         while True:
             try:
@@ -97,7 +97,7 @@ class _Text:
                 if self._ended:
                     raise self.error(str(failure)) from None
                 end = len(self._text)
-            if end < len(self._text) or self._ended:  # else there may be more of it
+            if end < len(self._text) or self._ended:  # otherwise the value may continue in the next block
                 found = self._text[self._at : end].translate(_LINE_ENDS).encode()
                 self._at, self._rows = end, self._rows + 1
                 return found

@@ -1,4 +1,4 @@
-"""The files that a load read, as a job records them: names, sizes and digests, to know them again in a later load."""
+"""The record of the files that a load read: names, sizes and digests, by which a later load recognizes them."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from deployer.tables.ingest.files.model import Format, Source
 from deployer.tables.ingest.files.source_files import file_size, open_bytes
 
 MOST_NAMED = 200  #: files of a load whose names are recorded; the others are only in the digest of all
-LONGEST_NAME = 200  #: characters of a name; the end of a longer one is recorded
-PART_BYTES = 256 * 1024  #: of a file up to four times as large everything is read, else its start, middle and end
+LONGEST_NAME = 200  #: characters of a name; of a longer name, only the end is recorded
+#: bytes of each part that is read of a file: its start, middle and end; a file up to four times as large is read wholly
+PART_BYTES = 256 * 1024
 AT_ONCE = 16  #: files that are read at the same time
 SHOWN = 5  #: files that a message lists
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedFile:
-    """A file of a load. Files with the same digest are taken to be the same, whatever they are called."""
+    """A file of a load. Files with the same digest are regarded as the same file, whatever their names are."""
 
     name: str
     bytes: int
@@ -33,14 +34,14 @@ class LoadedFile:
 
 @dataclass(frozen=True, slots=True)
 class LoadedFiles:
-    """All files of a load; `digest` is of all of them, `named` are the first."""
+    """All files of a load. `digest` is the digest of all of them, `named` has the first `MOST_NAMED`."""
 
     count: int
     digest: str
     named: tuple[LoadedFile, ...]
 
     def to_text(self) -> str:
-        """Returns the files as a job's record stores them."""
+        """Returns the text that the record of a job stores; `of_text` reads it."""
         columns = {
             "count": self.count,
             "digest": self.digest,
@@ -52,7 +53,7 @@ class LoadedFiles:
 
     @staticmethod
     def of_text(text: str) -> LoadedFiles | None:
-        """Returns the files that a job's record has; None for a record without files, or of another form."""
+        """Returns the files from the record of a job; None for a record without files, or of another form."""
         try:
             columns = parse_json(text)
             rows = zip(columns["names"], columns["bytes"], columns["digests"], strict=True)
@@ -62,7 +63,7 @@ class LoadedFiles:
             return None
 
     def __str__(self) -> str:
-        """Returns the first files with their sizes, and how many more there are."""
+        """Returns the first files with their sizes, and the number of further files."""
         shown = [f"{file.name} ({file.bytes:,} bytes)" for file in self.named[:SHOWN]]
         more = self.count - len(shown)
         return ", ".join(shown) + (f" and {more:,} more" if more else "")
@@ -70,7 +71,7 @@ class LoadedFiles:
 
 @dataclass(frozen=True, slots=True)
 class LoadedBefore:
-    """A file that an earlier load of the table read, and which load that was; `at` is in ISO 8601 (UTC)."""
+    """A file that an earlier load of the table read, and that load; `at` is its time in ISO 8601 (UTC)."""
 
     file: str
     job_id: str
@@ -82,7 +83,7 @@ class LoadedBefore:
 
 
 def identified(sources: Sequence[Source]) -> LoadedFiles:
-    """Returns the files of a load. Raises InvalidInput and OSError for what cannot be read."""
+    """Returns the files of a load. Raises InvalidInput and OSError for a file that cannot be read."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         files = list(pool.map(_identified, sources))
     digest = _digest(sorted(file.digest for file in files))
@@ -116,7 +117,7 @@ def _digest(texts: Iterable[str]) -> str:
 
 
 def refuse_other_files(job: Job, files: LoadedFiles | None, address: str) -> None:
-    """Raises InvalidInput when the job loaded other files. Does nothing where the files of either are unknown."""
+    """Raises InvalidInput where the job loaded other files. Does nothing where the files of either are unknown."""
     recorded = LoadedFiles.of_text(job.sources)
     if recorded is not None and files is not None and recorded.digest != files.digest:
         raise InvalidInput(

@@ -1,4 +1,4 @@
-"""Files to load as values: their format, how they are read, and the splits that are read independently."""
+"""The model of files to load: their formats, the options to read them, and the splits that are read independently."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class ReadOptions:
 
     `null_values` are the texts that mean null. `delimiter` separates the values of a CSV line (None: by the file's
     name, or detected; `whitespace`: runs of spaces and tabs). `encoding` is Python's name of the text's encoding; a
-    byte order mark takes precedence. `header`: the first line of a CSV file has the names of its columns.
-    `date_formats` are pairs of a column (None: all others) and how it writes dates and times, as strptime reads them;
-    `timezone` is that of times without an offset.
+    byte order mark takes precedence. `header` says that the first line of a CSV file has the names of its columns.
+    `date_formats` are pairs of a column (None: all others) and its format of dates and times for strptime. `timezone`
+    is the time zone of times without an offset.
     """
 
     null_values: tuple[str, ...] = ("",)
@@ -62,10 +62,11 @@ class ReadOptions:
 class Dialect:
     """The dialect of one text file; `deployer.tables.ingest.files.dialects` finds it.
 
-    `names` are the fields of a CSV file, each another one. `header`: its first line has them; otherwise they are
-    `column_1` and so on. `detected`: the delimiter is neither given nor usual for the file's name. `runs`: several
-    delimiters (spaces, tabs) are one. `repeated`: the header line has names several times, which have a number behind
-    them. `row_names`: the header line has no name for the first values, whose field has the empty name.
+    `names` are the distinct names of the fields of a CSV file. `header` says that the first line has the names;
+    otherwise they are `column_1` and so on. `detected` says that the delimiter is neither given nor usual for the
+    file's name. `runs` says that several delimiters (spaces, tabs) count as one. `repeated` says that the header line
+    repeats names; a number is then appended to these. `row_names` says that the header line has no name for the first
+    value of each row; the name of that field is empty.
     """
 
     encoding: str = "utf-8"
@@ -85,10 +86,10 @@ class Dialect:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file (or Lance dataset) as `name` shows it.
+    """One file or Lance dataset. `name` is its name in messages.
 
-    `compressed`: by the codec that its suffix names. `version` is Lance's (None: newest). `folders` are the columns
-    that the names of its folders give.
+    `compressed` says that it is compressed with the codec that its suffix names. `version` is Lance's version (None:
+    the newest). `folders` has the columns from the names of its folders.
     """
 
     path: str
@@ -101,13 +102,13 @@ class Source:
 
     @property
     def is_one_stream(self) -> bool:
-        """Returns whether a text file can be read only from its start: it is compressed, or not UTF-8."""
+        """Returns whether a text file can be read only from its start, because it is compressed or not UTF-8."""
         return self.compressed or self.dialect.encoding != "utf-8"
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A part of a source that is read on its own; `number` orders the parts of all sources.
+    """A part of a source that is read independently; `number` orders the parts of all sources.
 
     `start` and `stop` count row groups (Parquet), record batches (Arrow), fragments (Lance) or bytes (CSV, JSON);
     `rows` and `bytes` are estimates.

@@ -1,4 +1,7 @@
-"""Objects on S3 that an address names: one, all below a folder, or those that fit a glob; a Lance dataset is one."""
+"""The objects on S3 that an address names: one object, all objects below a folder, or those that match a glob.
+
+A Lance dataset counts as one object.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,8 @@ GLOB = re.compile(r"[*?[]")
 def expanded(given: str, wanted: Callable[[str], bool]) -> list[tuple[str, bool]]:
     """Returns the addresses, and whether each is a Lance dataset, in the order of their names.
 
-    `wanted` decides by name which files of a folder are taken. Raises NotFound and InvalidInput.
+    `wanted` decides by name which files of a folder are loaded. Raises NotFound where nothing matches, and InvalidInput
+    for an address without a bucket.
     """
     bucket, _, key = given.removeprefix(SCHEME).partition("/")
     key = key.strip("/")
@@ -52,8 +56,8 @@ def _is_object(bucket: str, key: str) -> bool:
 
 
 def _entries(bucket: str, folder: str) -> list[tuple[str, bool]]:
-    """Returns paths below the folder, and whether each is a dataset, whose objects are left out; "" is the folder
-    itself."""
+    """Returns the paths below the folder, and whether each is a Lance dataset. The objects of a dataset are left out.
+    The empty path is the folder itself."""
     paths = sorted(S3Objects(f"{SCHEME}{bucket}/{folder}").list(""))
     datasets = {f"/{path}".partition("/_versions/")[0][1:] for path in paths if "/_versions/" in f"/{path}"}
     outside = [path for path in paths if not any(not each or path.startswith(f"{each}/") for each in datasets)]
@@ -66,9 +70,10 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def fit(place: Sequence[str], pattern: Sequence[str]) -> int | None:
-    """Returns how many leading parts of a path a glob matches: all, or those of a folder around it. None: no match.
+    """Returns how many leading parts of a path a glob matches: all parts, or those of a folder above; None for no
+    match.
 
-    As on a disk, only a part of it that begins with a dot takes a name that does.
+    As on a disk, a name that begins with a dot only matches a part of the glob that begins with a dot.
     """
     if not pattern:
         return 0

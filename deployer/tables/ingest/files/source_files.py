@@ -1,7 +1,7 @@
-"""Files to load, on a disk or on S3, opened for reading anywhere in them.
+"""Opens files to load, on a disk or on S3, for random access.
 
-Those on S3 are read by Arrow in its own threads. Credentials, region and endpoint are found as boto3 finds them;
-credentials again for each file, so that those which expire are renewed.
+Arrow reads files on S3 in its own threads. boto3 provides credentials, region and endpoint. The credentials are read
+for each file, so that expired ones are renewed.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 Environment = tuple[tuple[str, str], ...]
 
 SCHEME = "s3://"
-STDIN_PURPOSE = "stdin"  #: of the temporary folder that holds standard input
+STDIN_PURPOSE = "stdin"  #: the purpose, in its name, of the temporary folder that holds standard input
 CODECS = {".gz": "gzip", ".zst": "zstd"}  #: Arrow's codec by the suffix of a compressed text file
-SCANNED_BYTES = 8 * 1024 * 1024  #: of an object on S3, in one request
+SCANNED_BYTES = 8 * 1024 * 1024  #: bytes of an object on S3 that a search reads with one request
 
 
 def is_on_s3(path: str) -> bool:
@@ -38,7 +38,7 @@ def is_on_s3(path: str) -> bool:
 
 
 def shown_name(path: str) -> str:
-    """Returns a file as messages name it: standard input by that name, not by its temporary file."""
+    """Returns the name of a file for messages: "standard input" for the temporary file that holds it."""
     return "standard input" if Path(path).parent.name.startswith(f"{PREFIX}{STDIN_PURPOSE}-") else path
 
 
@@ -58,7 +58,7 @@ def file_size(path: str) -> int:
 
 
 def open_file(path: str) -> Any:
-    """Returns an Arrow file that can be read anywhere. Raises InvalidInput for an object that cannot be opened."""
+    """Returns an Arrow file with random access. Raises InvalidInput for an object that cannot be opened."""
     if not is_on_s3(path):
         return pa.memory_map(path)
     try:
@@ -78,7 +78,7 @@ def open_stream(path: str, *, compressed: bool) -> Any:
 
 @contextmanager
 def open_text(path: str, encoding: str, *, compressed: bool) -> Iterator[tuple[io.TextIOBase, str]]:
-    """Yields the file as text, line ends as they are, and the encoding that it is read in: a byte order mark takes
+    """Yields the file as text with unchanged line ends, and the encoding with which it is read. A byte order mark takes
     precedence over `encoding`, and is left out."""
     with open_stream(path, compressed=compressed) as stream:
         buffered = io.BufferedReader(stream)
@@ -88,7 +88,7 @@ def open_text(path: str, encoding: str, *, compressed: bool) -> Iterator[tuple[i
 
 
 def _encoding_by_mark(start: bytes) -> str | None:
-    """Returns the encoding that a byte order mark at the start of a file names."""
+    """Returns the encoding of the byte order mark at the start of a file; None without such a mark."""
     if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         return "utf-32"
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -97,7 +97,7 @@ def _encoding_by_mark(start: bytes) -> str | None:
 
 
 class Bytes(Protocol):
-    """The part of `mmap`'s interface for bytes too large for memory."""
+    """The part of the interface of `mmap` that reads bytes that are too large for memory."""
 
     def __getitem__(self, part: slice, /) -> bytes: ...
 
@@ -106,7 +106,7 @@ class Bytes(Protocol):
 
 @contextmanager
 def open_bytes(path: str) -> Iterator[Bytes]:
-    """Yields the bytes of a file that is not empty."""
+    """Yields the bytes of a file. The file must not be empty."""
     if is_on_s3(path):
         with open_file(path) as file:
             yield _ObjectBytes(file)
@@ -124,7 +124,7 @@ class _ObjectBytes:
         return bytes(self._file.read_at(stop - start, start))
 
     def find(self, wanted: bytes, start: int, stop: int) -> int:
-        """Finds one byte."""
+        """Returns the position of a single byte; -1 where it is not found."""
         stop = min(stop, self._size)
         while start < stop:
             block = self._file.read_at(min(SCANNED_BYTES, stop - start), start)
@@ -136,7 +136,7 @@ class _ObjectBytes:
 
 
 def unreadable(path: str, failure: Exception) -> InvalidInput:
-    """Returns the error for an object that S3 refuses to return."""
+    """Returns the error for an object that cannot be read from S3."""
     message = str(failure).splitlines()[0]
     denied = any(
         code in message.upper().replace(" ", "_") for code in ("ACCESS_DENIED", "FORBIDDEN", "HTTP_STATUS_403")
@@ -162,7 +162,7 @@ def _filesystem() -> Any:
 
 @cache
 def _session(_environment: Environment) -> Any:
-    """Returns boto3's session for these settings."""
+    """Returns boto3's session for these environment variables."""
     from deployer.platform.aws.session import aws_session
 
     return aws_session()
@@ -184,7 +184,7 @@ def _filesystem_with(environment: Environment, keys: tuple[tuple[str, str | None
 
 
 def same_place(one: str, other: str) -> bool:
-    """Returns whether both are one folder or address."""
+    """Returns whether both are the same folder or address."""
     if is_on_s3(one) or is_on_s3(other):
         return one.rstrip("/") == other.rstrip("/")
     return Path(one).resolve() == Path(other).resolve()

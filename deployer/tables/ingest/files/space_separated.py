@@ -1,4 +1,4 @@
-"""Text whose values stand between runs of spaces and tabs, as lines that have one space between values."""
+"""The conversion of text with runs of spaces and tabs between values to lines with one space between values."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from deployer.errors import InvalidInput
 from deployer.platform.files.reading import in_mib
 from deployer.tables.ingest.files.text_blocks import BLOCK_BYTES, LONGEST_LINE
 
-WHITESPACE = "whitespace"  #: the name of this delimiter, as `--delimiter` has it
-# A value in quotes begins a field; it may have spaces and line ends inside.
+WHITESPACE = "whitespace"  #: the name of this delimiter in `--delimiter`
+# A value in quotes is at the beginning of a field; it may contain spaces and line ends.
 _RUNS = re.compile(rb'(?<!\S)("(?:[^"]|"")*")|^[ \t]+|[ \t]+(?=\r?$)|([ \t]+)', re.MULTILINE)
 
 
 def single_spaced(block: bytes) -> bytes:
-    """Whole lines with one space between values, and none at their ends."""
+    """Returns whole lines with one space between values, and no spaces at the ends of lines."""
     if b'"' not in block:
         return b"\n".join(b" ".join(line.split()) for line in block.split(b"\n"))
     return _RUNS.sub(lambda found: found[1] or (b" " if found[2] else b""), block)
@@ -45,7 +45,7 @@ class _SingleSpaced(io.RawIOBase):
         return len(part)
 
     def _next(self) -> bytes:
-        """Returns the next whole lines: cut where no value in quotes is open."""
+        """Returns the next whole lines. The last line does not end within a value in quotes."""
         read: bytes = self._stream.read(BLOCK_BYTES)
         self._ended = not read
         block = self._begun + read

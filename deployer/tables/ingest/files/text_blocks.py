@@ -1,4 +1,4 @@
-"""Files of lines as byte ranges that start and end at line ends."""
+"""The division of text files into byte ranges that start and end at line ends."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from deployer.tables.ingest.files.undecodable import not_utf8, undecodable
 if TYPE_CHECKING:
     from deployer.tables.ingest.files.model import Source, Split
 
-BLOCK_BYTES = 4 * 1024 * 1024  #: how much is parsed at a time
-LONGEST_LINE = 64 * 1024 * 1024  #: bytes; a compressed file of a few megabytes may have one of some gigabytes
-SAMPLE_BYTES = 64 * 1024  #: how much is looked at to guess how long a row is
-ROW_BYTES = 100  #: about how long a row of an array is, which line ends do not show
-COMPRESSION = 5  #: about how many times larger a gzip file is when read
+BLOCK_BYTES = 4 * 1024 * 1024  #: bytes that are parsed at a time
+LONGEST_LINE = 64 * 1024 * 1024  #: bytes of a line; a small compressed file may have a line of some gigabytes
+SAMPLE_BYTES = 64 * 1024  #: bytes that are read to estimate the length of a row
+ROW_BYTES = 100  #: the assumed length of a row of a JSON array, where line ends do not show it
+COMPRESSION = 5  #: the assumed ratio between the sizes of a gzip file after and before decompression
 
 
 def ranges(source: Source, target: int) -> list[tuple[int, int, int, int]]:
-    """Ranges as (start, stop, rows, bytes), where rows are a guess.
+    """Returns ranges as (start, stop, rows, bytes), where the number of rows is an estimate.
 
-    A compressed file, one that is not UTF-8, or a CSV file in which quotes may hide line ends, is one range.
+    A compressed file, a file that is not UTF-8, a JSON array, and a CSV file with quotes, which may contain line ends,
+    are one range.
     """
     size = file_size(source.path)
     if not size:
@@ -60,9 +61,9 @@ def _row_bytes(sample: bytes) -> int:
 
 
 def may_have_quotes(split: Split) -> bool:
-    """Returns whether a quote may be in this part of a CSV file: taken for granted of one that is read as one stream.
+    """Returns whether a quote may be in this part of a CSV file. Returns True for a file that is read as one stream.
 
-    A file that has any is one split, so a split that does not begin the file has none, nor has one after it.
+    A file with quotes is one split. Therefore a split that does not begin at the start of the file has no quotes.
     """
     source = split.source
     if source.is_one_stream or split.start or not split.stop:
@@ -87,7 +88,7 @@ def open_range(source: Source, start: int, stop: int) -> Any:
 
 
 def line_blocks(stream: Any, name: str) -> Iterator[bytes]:
-    """Blocks of whole lines, without a byte order mark at the start.
+    """Yields blocks of whole lines, without a byte order mark at the start.
 
     Raises InvalidInput, with the `name` of the source, for a line that is too long or not UTF-8.
     """
@@ -126,7 +127,7 @@ def _read(stream: Any, name: str) -> bytes:
 
 
 def _check_utf8(block: bytes, lines_before: int, name: str) -> None:
-    """Raises InvalidInput for the first line that is not UTF-8: Arrow's JSON reader would take it as it is."""
+    """Raises InvalidInput for the first line that is not UTF-8, because Arrow's JSON reader does not check this."""
     if block.isascii():
         return
     try:

@@ -1,4 +1,4 @@
-"""Errors for text whose bytes are not in the encoding that it is read in."""
+"""Errors for text whose bytes are not valid in the encoding with which it is read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ _ONLY_IN_CP1252 = range(0x80, 0xA0)  #: bytes that are control characters in lat
 
 
 def not_utf8(line: bytes, number: int, name: str) -> InvalidInput:
-    """Returns the error for a line that is not UTF-8; `number` counts lines from 1, `name` is the source's."""
+    """Returns the error for a line that is not UTF-8. `number` counts lines from 1, `name` is the name of the
+    source."""
     if b"\0" in line:
         return has_nul(name)
     try:
@@ -32,12 +33,12 @@ def not_utf8(line: bytes, number: int, name: str) -> InvalidInput:
 
 
 def undecodable(name: str, failure: UnicodeError) -> InvalidInput:
-    """Returns the error for text that is not in the encoding that was given."""
+    """Returns the error for text that is not valid in the given encoding."""
     return InvalidInput(f"it cannot be decoded: {failure}", where=name, remedy="give the encoding of the file")
 
 
 def has_nul(name: str) -> InvalidInput:
-    """Returns the error for text with NUL characters, which UTF-16 without a byte order mark seems to have."""
+    """Returns the error for text with NUL characters, which may be UTF-16 without a byte order mark."""
     return InvalidInput(
         "it has NUL characters", where=name, remedy="if it is UTF-16, give --encoding utf-16-le or utf-16-be"
     )

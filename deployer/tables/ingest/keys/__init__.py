@@ -1,4 +1,4 @@
-"""Row keys that rows repeat.
+"""The search for rows with the same row keys.
 
 The rest of `deployer.tables.ingest`, the rest of `deployer.tables` and every layer above `deployer.tables` may import
 it.

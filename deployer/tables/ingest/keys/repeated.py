@@ -1,4 +1,4 @@
-"""Rows of a table whose row keys another row has: looked for before keys become unique, and by `state verify`."""
+"""The search for rows of a table with repeated row keys, before keys become unique and for `state verify`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from deployer.state.model.files.data_file import File
 
 EXAMPLES = 2  #: keys that a message names
-READ_ROWS = 65_536
-AT_ONCE = 16_777_216  #: keys that are held at a time
-SAMPLED = 100_000  #: keys that say where to part more than these
+READ_ROWS = 65_536  #: rows of a batch that is read
+AT_ONCE = 16_777_216  #: about the largest number of keys in memory
+SAMPLED = 100_000  #: keys of the sample that determines how a larger number of keys is divided
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,11 @@ def repeated_keys(
     keys: Sequence[str] = (),
     files: Iterable[File] | None = None,
 ) -> RepeatedKeys:
-    """Returns the rows of the dataset that have the same values in `columns` as another one.
+    """Counts the rows of the dataset that have the same values in `columns` as an earlier row, and returns the first of
+    these keys.
 
-    `keys` are the names of the columns as messages show them. `files`, with their ranges of these keys, let files be
-    compared with those alone that may have the same keys; else all rows are compared.
+    `keys` are the names of the columns in messages. `files` have the ranges of these keys: files whose ranges do not
+    overlap are not compared with each other. Without `files`, all rows are compared.
     """
     found = RepeatedKeys()
     for fragments in _groups(files) if files is not None else [None]:
@@ -62,7 +63,8 @@ class _Keys:
     fragments: Sequence[int] | None
 
     def parts(self) -> Iterator[pa.Table]:
-        """Yields the keys, `AT_ONCE` at most at a time, as estimated from a sample. Rows of one key are in one part."""
+        """Yields the keys in parts of about `AT_ONCE` keys at most, estimated from a sample. All rows with the same key
+        are in one part."""
         chosen = self.dataset.get_fragments() if self.fragments is None else self._fragments()
         rows = sum(each.count_rows() for each in chosen)
         if rows <= AT_ONCE:
@@ -89,7 +91,7 @@ class _Keys:
         return [self.dataset.get_fragment(each) for each in self.fragments or ()]
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        """Yields the keys without rows that have a null: other checks refuse those."""
+        """Yields the keys without rows that have a null, because other checks refuse those rows."""
         chosen = None if self.fragments is None else self._fragments()
         names = list(self.columns)
         for batch in self.dataset.scanner(columns=names, fragments=chosen, batch_size=READ_ROWS).to_batches():
@@ -105,7 +107,8 @@ def _repeated(rows: pa.Table) -> RepeatedKeys:
 
 
 def _groups(files: Iterable[File]) -> Iterator[list[int]]:
-    """Fragments whose ranges of keys meet, each group apart. Files of unknown range may meet all others."""
+    """Yields groups of fragments whose ranges of keys overlap. If the range of a file is unknown, all files are one
+    group."""
     listed = [*files]
     if any(each.min_key is None or each.max_key is None for each in listed):
         yield [each.fragment_id for each in listed]

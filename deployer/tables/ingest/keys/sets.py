@@ -1,4 +1,4 @@
-"""Sets of row keys, of any columns that keys can have, in which others are looked up whole columns at a time."""
+"""Sets of row keys of all key types, with look-ups that process whole columns at a time."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from deployer.datasets.ordering.key_ranges import comparable
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-BLOCK_ROWS = 1_048_576  #: rows that are looked up at once: Arrow prepares each column of the set for every look-up
-BLOCK_BYTES = 64 * 1024 * 1024
+BLOCK_ROWS = 1_048_576  #: rows of a look-up; it is large because Arrow prepares each column of the set every time
+BLOCK_BYTES = 64 * 1024 * 1024  #: bytes from which on a look-up begins, even with fewer rows
 
 
 class KeySet:
-    """The distinct keys of some rows, numbered from 0: `codes` has the number of each row's key.
+    """The distinct keys of some rows, numbered from 0. `codes` has the number of the key of each row.
 
-    Keys are equal as they are in the order of a table's keys: -0.0 is 0.0, and NaN is NaN.
+    Keys are compared as in the order of a table's keys: -0.0 equals 0.0, and NaN equals NaN.
     """
 
     def __init__(self, keys: Sequence[Any]) -> None:
@@ -43,13 +43,12 @@ class KeySet:
                 self.codes, self.count = own, found.count
 
     def repeats(self) -> NDArray[np.bool_]:
-        """Returns which rows have the key of a row before them."""
+        """Returns a mask of the rows that have the key of an earlier row."""
         repeated: NDArray[np.bool_] = self.first_rows()[self.codes] != np.arange(len(self.codes))
         return repeated
 
     def present(self, others: Iterable[pa.RecordBatch]) -> NDArray[np.bool_]:
-        """Returns which keys, by their numbers, are among those of other rows; `others` have the columns of the keys
-        alone."""
+        """Returns a mask of the keys, by number, that are also keys of `others`, which have only the key columns."""
         found = np.zeros(self.count, np.bool_)
         for block in blocks(others):
             found[self.matches(block.columns)[0]] = True
@@ -58,13 +57,13 @@ class KeySet:
         return found
 
     def first_rows(self) -> NDArray[np.int64]:
-        """Returns the first row of each key, by the keys' numbers."""
+        """Returns the index of the first row of each key, by the number of the key."""
         first = np.empty(self.count, np.int64)
-        first[self.codes[::-1]] = np.arange(len(self.codes))[::-1]  # of several assignments to one place the last holds
+        first[self.codes[::-1]] = np.arange(len(self.codes))[::-1]  # the last of several assignments to an index holds
         return first
 
     def matches(self, keys: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Returns the numbers of those of the keys that are in the set, and the places of these keys."""
+        """Returns, for those of the `keys` that are in the set, their numbers and their row indexes in `keys`."""
         if not self.count:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         codes, alive = self._columns[0].numbers(plain(keys[0]))
@@ -85,7 +84,7 @@ class _Integers:
 
     @staticmethod
     def of(array: Any) -> tuple[_Integers, NDArray[np.int64]]:
-        """Returns the distinct values, and the number of each row's."""
+        """Returns the distinct values, and the number of the value of each row."""
         values, codes = np.unique(np.asarray(array), return_inverse=True)
         return _Integers(values), codes.astype(np.int64, copy=False)
 
@@ -94,7 +93,7 @@ class _Integers:
         return len(self.values)
 
     def numbers(self, array: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Returns the numbers of the values that are among these, and the rows that have them."""
+        """Returns, for those values of `array` that are in the set, their numbers and their row indexes."""
         wanted = np.asarray(array)
         if _is_ascending(wanted):
             low, high = np.searchsorted(self.values, wanted[0]), np.searchsorted(self.values, wanted[-1], "right")
@@ -107,8 +106,8 @@ class _Integers:
     def _numbers_in_order(
         self, ascending: NDArray[Any], places: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Does as `numbers` by looking up the few values at `places` among the others, as in a file that is sorted by
-        its keys; there the same value may be in several rows."""
+        """Returns the result of `numbers` for ascending values, such as those of a file that is sorted by its keys.
+        Looks up the few values at `places` in `ascending`, where the same value may be in several rows."""
         starts = np.searchsorted(ascending, self.values[places])
         counts = np.searchsorted(ascending, self.values[places], "right") - starts
         before = np.cumsum(counts) - counts  # rows of the values at earlier places
@@ -141,7 +140,7 @@ def _is_ascending(values: NDArray[Any]) -> bool:
 
 
 def blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Yields the batches joined to tables that are worth a look-up each."""
+    """Yields the batches, joined to tables that are large enough for a look-up."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -155,7 +154,7 @@ def blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def plain(values: Any) -> Any:
-    """Returns one array of `comparable` values of which equal ones are the same bytes."""
+    """Returns one array of `comparable` values in which equal values have the same bytes."""
     array = comparable(values)
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()

@@ -1,4 +1,4 @@
-"""Unique row keys: which rows of a load have keys that the table, or a row before them, already has."""
+"""Unique row keys: the search for rows of a load whose keys the table, or an earlier row of the load, already has."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 OnDuplicate = Literal["reject", "skip", "set-aside"]
 
-SPLIT, ROW = "\0split", "\0row"  #: columns of rows beside the table's: the split that a row is from, and its number
+SPLIT, ROW = "\0split", "\0row"  #: additional columns of rows: the number of the split, and of the row in the split
 SHOWN = 5  #: duplicates that a message names
 LONGEST = 60  #: characters of a key in a message
 READ_ROWS = 65_536
@@ -38,7 +38,7 @@ IN_LOAD = "is a key that a row before it has"
 
 @dataclass(frozen=True, slots=True)
 class KeyedFile:
-    """A file of the table with its least and greatest key, which are None when they are unknown."""
+    """A file of the table with its smallest and largest key; None where they are unknown."""
 
     fragment_id: int
     low: bytes | None
@@ -63,13 +63,13 @@ class TakenKeys:
         return TakenKeys(table.location, 0, table.row_keys, table.kinds, ()).at(table.state)
 
     def at(self, state: TableState, besides: Collection[int] = ()) -> TakenKeys:
-        """Returns the keys of another version, without the fragments `besides`."""
+        """Returns the keys at the version of `state`, without those of the fragments `besides`."""
         files = (each for each in state.files if each.fragment_id not in besides)
         keyed = tuple(KeyedFile(each.fragment_id, each.min_key, each.max_key) for each in files)
         return replace(self, version=state.lance_version, files=keyed)
 
     def batches(self, keys: KeyRange, dataset: LanceDataset | None = None) -> Iterator[pa.RecordBatch]:
-        """Yields the keys in the files that may have one in that range. `dataset` saves opening it."""
+        """Yields the keys of all files whose range may overlap `keys`. `dataset`, if given, saves opening it."""
         met = [each.fragment_id for each in self.files if each.meets(keys)]
         if not met:
             return
@@ -97,14 +97,14 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Duplicates:
-    """Rows whose keys were there: how many, the first of them, and by split those that are to be set aside."""
+    """The rows whose keys existed already: their number, the first ones, and, by split, the rows to set aside."""
 
     rows: int = 0
     examples: tuple[Example, ...] = ()
     bad: Mapping[int, BadRows] = field(default_factory=dict)
 
     def joined(self, other: Duplicates) -> Duplicates:
-        """Both, where `other` has other rows than these."""
+        """Returns both together. `other` must not have the same rows."""
         if not other.rows:
             return self
         examples = sorted((*self.examples, *other.examples), key=lambda each: (each.split, each.row))
@@ -115,7 +115,7 @@ class Duplicates:
 
     @property
     def shown(self) -> str:
-        """The first ones, as messages name them."""
+        """The keys of the first duplicates, for messages."""
         more = ", …" if self.rows > len(self.examples) else ""
         return ", ".join(each.key for each in self.examples) + more
 
@@ -130,10 +130,10 @@ class UniqueLoad:
     def admitted(
         self, rows: pa.Table, layout: Layout, earlier: Sequence[WrittenFragment], dataset: LanceDataset | None = None
     ) -> tuple[pa.Table, Duplicates]:
-        """Returns the rows to write, with the table's columns, and those whose keys are there.
+        """Returns the rows to write, with the table's columns, and the duplicates.
 
-        `rows` are all or a part of those of one range of keys, with the columns `SPLIT` and `ROW`; of rows with one key
-        the first is kept. `earlier` are what this load wrote of the range before.
+        `rows` are all or some rows of one range of keys, with the columns `SPLIT` and `ROW`. The first of several rows
+        with the same key is kept. `earlier` are the fragments of the range that this load has already written.
         """
         splits, numbers = np.asarray(rows[SPLIT]), np.asarray(rows[ROW])
         steps = np.diff(splits)
@@ -161,7 +161,7 @@ class UniqueLoad:
 
 
 def _bad_rows(rows: pa.Table, names: Sequence[str], places: Any, there: Any, splits: Any, numbers: Any) -> Any:
-    """Duplicates as rows to set aside, with the values that the table would have had."""
+    """Returns the duplicates as rows to set aside, with the values that the table would have had."""
     taken = rows.take(pa.array(places)).combine_chunks()
     fields = fields_of(taken.to_batches()[0], rows.schema)
     values = _values_in_words(taken.select(list(names)))
@@ -175,22 +175,21 @@ def _bad_rows(rows: pa.Table, names: Sequence[str], places: Any, there: Any, spl
 
 
 def with_places(rows: pa.RecordBatch, split: int, numbers: Any) -> pa.RecordBatch:
-    """Returns rows with the columns that say where in the load they are from."""
+    """Returns rows with the columns `SPLIT` and `ROW`, which say where in the load a row is."""
     places = [pa.repeat(pa.scalar(split, pa.int32()), rows.num_rows), pa.array(numbers, pa.int64())]
     schema = rows.schema.append(pa.field(SPLIT, pa.int32())).append(pa.field(ROW, pa.int64()))
     return pa.RecordBatch.from_arrays([*rows.columns, *places], schema=schema)
 
 
 def written_keys(layout: Layout, written: Sequence[WrittenFragment], keys: KeyRange) -> Iterator[pa.RecordBatch]:
-    """Yields the keys in those of the files, which no version of the dataset has yet, that may have one in the
-    range."""
+    """Yields the keys of those written, uncommitted files whose range may overlap `keys`."""
     for each in written:
         if each.keys is None or (each.keys.min_key <= keys.max_key and keys.min_key <= each.keys.max_key):
             yield from read_written(layout, each, layout.row_keys, READ_ROWS)
 
 
 def describe_keys(keys: pa.Table) -> list[str]:
-    """Returns each row's key as messages name it: `id=7`, or `(carrier=AA, flight=7)`."""
+    """Returns the key of each row as text for messages: `id=7`, or `(carrier=AA, flight=7)`."""
     found = []
     for values in _values_in_words(keys):
         text = ", ".join(f"{plain(name)}={value}" for name, value in zip(keys.column_names, values, strict=True))
@@ -205,7 +204,7 @@ def _values_in_words(keys: pa.Table) -> list[tuple[str, ...]]:
 
 
 def refuse_duplicates(found: Duplicates, rows: int, address: str, remedy: str) -> Refused:
-    """Returns the error for a load of `rows` rows, some of which have keys that are there."""
+    """Returns the error for a load of `rows` rows, some of which have keys that exist already."""
     has = "has a key" if found.rows == 1 else "have keys"
     return Refused(
         f"{found.rows:,} of {rows:,} row{'s' if rows != 1 else ''} {has} that the table or the load already has "
@@ -217,14 +216,14 @@ def refuse_duplicates(found: Duplicates, rows: int, address: str, remedy: str) -
 
 @dataclass(slots=True)
 class Admission:
-    """The remaining check of rows that were compared with a table's keys at one version: against rows added since."""
+    """The remaining check of rows that were compared with the keys at one version: the comparison with later rows."""
 
     taken: TakenKeys
     layout: Layout
     written: Sequence[WrittenFragment]
 
     def check_again(self, state: TableState, dataset: LanceDataset, address: str) -> None:
-        """Compares the rows with what was added since. Raises KeysTaken when one of their keys was added meanwhile."""
+        """Compares the rows with the rows that were added since. Raises KeysTaken where one of the keys was added."""
         if state.lance_version == self.taken.version:
             return
         added = self.taken.at(state, {each.fragment_id for each in self.taken.files})

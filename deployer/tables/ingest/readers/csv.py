@@ -1,4 +1,4 @@
-"""Reads CSV. Every value is read as text; `deployer.tables.ingest.rows.check` makes types of it."""
+"""Reads CSV. Every value is read as text; `deployer.tables.ingest.rows.check` converts it to the column's type."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
 
 def read_csv(split: Split, names: Sequence[str], columns: Sequence[str], options: ReadOptions) -> Iterator[SourceRows]:
-    """Yields the rows of a split; `names` are all columns of the file, `columns` those to read.
+    """Yields the rows of a split. `names` are all columns of the file, `columns` the columns to read.
 
-    Rows of another width are unreadable.
+    Rows with another number of values are unreadable. Raises InvalidInput for text that is not CSV or not in its
+    encoding.
     """
     invalid: list[tuple[int, int, str]] = []
     dialect = split.source.dialect
@@ -79,7 +80,7 @@ def read_csv(split: Split, names: Sequence[str], columns: Sequence[str], options
 
 
 class _Numbers:
-    """Gives rows their numbers, leaving out those that the parser skipped."""
+    """The row numbers of a split, which leave out the rows that the parser skipped."""
 
     def __init__(self, invalid: list[tuple[int, int, str]], width: int) -> None:
         self._invalid, self._width, self._next = invalid, width, 1

@@ -1,7 +1,7 @@
 """Reads JSON: lines of one object each, or one array of objects.
 
-Numbers, booleans and nested values have JSON's types, all else is text. Arrow reads the lines, after they are rewritten
-where it would not read them right.
+Numbers, booleans and nested values have JSON's types; all other values are text. Arrow reads the lines. Lines that
+Arrow would not read correctly are rewritten first.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from deployer.tables.ingest.files.model import Source, Split
 
 SAMPLE_LINES = 1000
-_LONG_NUMBER = re.compile(rb"[0-9]{38}|[0-9.][eE][-+]?[0-9]")  #: of which Arrow may make another decimal
-MOST_BRACKETS = 5_000  #: of a line that needs no look at how deep it is
+_LONG_NUMBER = re.compile(rb"[0-9]{38}|[0-9.][eE][-+]?[0-9]")  #: numbers that Arrow may read as a different decimal
+MOST_BRACKETS = 5_000  #: up to this number of brackets, a line is read without a check of its nesting depth
 
 
 def schema_of_sample(source: Source, table: pa.Schema, inputs: Collection[str] = ()) -> pa.Schema:
-    """Returns the names that the first lines have, with the types that the table's columns are read as.
+    """Returns the fields of the first lines. Fields that fill a column have the type that JSON is read as for it.
 
-    Other fields have the type of their values where they are `inputs` of expressions, else null.
+    Other fields have the type of their values if they are `inputs` of expressions, else the type null.
     """
     names: dict[str, None] = {}
     values: dict[str, list[Any]] = {}
@@ -56,7 +56,7 @@ def schema_of_sample(source: Source, table: pa.Schema, inputs: Collection[str] =
 
 
 def _type_of_values(values: Sequence[Any]) -> pa.DataType:
-    """Returns the type that JSON values have; text where it is unknown."""
+    """Returns the type of JSON values; text where it is unknown."""
     try:
         found = pa.infer_type(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
@@ -65,7 +65,8 @@ def _type_of_values(values: Sequence[Any]) -> pa.DataType:
 
 
 def read_type(kind: pa.DataType) -> pa.DataType:
-    """Returns the type that JSON is read as for a column of the table: what JSON has no form for is text."""
+    """Returns the type that JSON is read as for a column of the table. Types without a form in JSON are read as
+    text."""
     types = pa.types
     if isinstance(kind, pa.BaseExtensionType):
         return pa.string()
@@ -82,7 +83,7 @@ def read_type(kind: pa.DataType) -> pa.DataType:
     if types.is_duration(kind):
         return pa.int64()
     if types.is_decimal(kind):
-        return pa.decimal256(76, kind.scale)  # Arrow reads too many digits for 38 wrong
+        return pa.decimal256(76, kind.scale)  # Arrow reads numbers with more than 38 digits incorrectly as decimal128
     plain = types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind)
     return kind if plain else pa.string()
 
@@ -92,7 +93,7 @@ def read_json(
 ) -> Iterator[SourceRows]:
     """Yields the rows of a split. Rows that are not an object, or whose values have another JSON type, are unreadable.
 
-    They have columns that the table lacks, too, except for some of those that are ignored.
+    The rows also have fields that the table does not have. If `ignore_extra`, some of these are left out.
     """
     reader = _Reader(table, tuple(name for name in columns if name in table.names), ignore_extra)
     start = 0
@@ -108,7 +109,7 @@ def read_json(
 
 def _read(lines: Sequence[bytes], schema: pa.Schema, *, extra: str = "infer") -> pa.Table:
     if max(map(len, lines)) > MOST_BRACKETS and any(map(_is_too_deep, lines)):
-        raise pa.ArrowInvalid("nested too deep")  # Arrow's parser has no limit, and ends the process
+        raise pa.ArrowInvalid("nested too deep")  # Arrow's parser has no limit of depth, and would crash the process
     options = pa_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=extra)
     data = b"\n".join(lines) + b"\n"
     read = pa_json.ReadOptions(use_threads=False, block_size=len(data) + 1)
@@ -129,7 +130,7 @@ def _has_infinity(values: Any) -> bool:
 
 
 def _is_too_deep(line: bytes) -> bool:
-    """Returns whether a line is not safe to read: it has many brackets, and is not JSON, or is nested too deep."""
+    """Returns whether a line is not safe to read, because it has many brackets and is not JSON or nested too deep."""
     if line.count(b"[") + line.count(b"{") <= MOST_BRACKETS:
         return False
     try:
@@ -139,11 +140,11 @@ def _is_too_deep(line: bytes) -> bool:
     return False
 
 
-_Bad = tuple[int, str, str, str | None]  #: of a line: its place, the column at fault, the reason and the value
+_Bad = tuple[int, str, str, str | None]  #: a bad line: its index, the column that does not fit, the reason, the value
 
 
 class _Reader:
-    """Reads lines for some columns of a table."""
+    """The reader of lines for some columns of a table."""
 
     def __init__(self, table: pa.Schema, columns: Sequence[str], ignore_extra: bool) -> None:
         self._table, self._columns, self._ignore_extra = table, frozenset(columns), ignore_extra
@@ -153,7 +154,7 @@ class _Reader:
         self._has_decimals = any(map(has_decimal, types))
 
     def parse(self, lines: Sequence[bytes]) -> tuple[pa.RecordBatch, list[int], list[_Bad]]:
-        """Returns the rows that can be read, the places of these among the lines, and what is wrong with the others."""
+        """Returns the rows that can be read, the indexes of their lines, and the problems of the other lines."""
         if not lines:
             return _nothing(self._schema), [], []
         if not self._always_rewrites and not (self._has_decimals and any(map(_LONG_NUMBER.search, lines))):
@@ -174,7 +175,7 @@ class _Reader:
         return rows, [place for place in written if place not in failing], bad
 
     def _readable(self, lines: Mapping[int, bytes]) -> tuple[pa.RecordBatch, dict[int, Exception]]:
-        """Returns the rows of those lines that Arrow can read, and why it cannot read the others."""
+        """Returns the rows of the lines that Arrow can read, and Arrow's errors for the other lines, by index."""
         places, failing = list(lines), dict[int, Exception]()
         pending = [places]
         try:
@@ -195,7 +196,7 @@ class _Reader:
         return _batch(_read(good, self._schema)) if good else _nothing(self._schema), failing
 
     def _why(self, line: bytes, original: bytes, failure: Exception) -> tuple[str, str, str | None]:
-        """Returns the column at fault, the reason and the value."""
+        """Returns the column that does not fit (empty: the whole row), the reason and the value."""
         row = json.loads(original)
         for field in self._schema:
             try:

@@ -32,14 +32,14 @@ from deployer.tables.ingest.rows.time_texts import as_iso, check_times, with_rem
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Settings for reading the sources for one table; small enough to be sent to tasks.
+    """The settings to read the sources for one table; they are small enough to be sent to tasks.
 
-    `names` are the fields of each source by its path, and `fields` maps them to columns; `inputs` are those fields of a
-    JSON source that only expressions read, with the types that its first rows have (IPC bytes). `listed` limits how
-    many bad rows of a split are described (None: all, and the rows are kept), for they are counted in any case.
-    `schema` is the table's (IPC bytes). `unnamed` are columns for which it is unknown until all rows are read whether
-    any row has them. `places`: rows have the columns of `unique_keys.with_places` too. `root` is that of the instance,
-    below which functions of computed columns are.
+    `schema` is the table's schema (IPC bytes). `names` has the fields of each source by its path, and `fields` maps
+    them to columns. `inputs` has, by path, the fields of a JSON source that only expressions read, with the types in
+    its first rows (IPC bytes). `listed` limits how many bad rows of a split are described (None: all, and the rows are
+    kept); all of them are counted. `unnamed` are columns of which only the rows show whether any of them has a value.
+    `places` says that rows also have the columns of `with_places`. `root` is the root of the instance, below which the
+    functions of computed columns are.
     """
 
     schema: bytes
@@ -59,7 +59,7 @@ class Reading:
         return pa.ipc.read_schema(pa.py_buffer(self.schema))
 
     def absent(self, reports: Iterable[SplitReport]) -> list[str]:
-        """Returns the `unnamed` columns that no split's rows have a value for, if there are rows."""
+        """Returns the `unnamed` columns that have no value in any row; none where there are no rows."""
         found = [*reports]
         named = {name for report in found for name in report.named}
         return [name for name in self.unnamed if name not in named and any(report.rows for report in found)]
@@ -86,7 +86,7 @@ class SplitError:
 class SplitReport:
     """The result of a split: the number of its data rows, the bad ones, and the error that ended it early.
 
-    `named` are those of the reading's `unnamed` columns that its rows have values for.
+    `named` has those of the reading's `unnamed` columns that have a value in a row of the split.
     """
 
     number: int
@@ -177,7 +177,7 @@ def _columns(source: Source, table: pa.Schema, fields: FieldMap) -> pa.Schema:
 
 
 def checked_rows(split: Split, reading: Reading, report: SplitReport) -> Iterator[pa.RecordBatch]:
-    """Yields the good rows of a split, with the table's schema; `report` is filled during the read.
+    """Yields the good rows of a split, with the table's schema, and adds the results to `report` while it reads.
 
     An error of the source ends the split and is stored in the report, because Spark would lose it.
     """
@@ -215,8 +215,8 @@ def checked_rows(split: Split, reading: Reading, report: SplitReport) -> Iterato
 
 
 def key_sample(split: Split, reading: Reading) -> pa.Table:
-    """Returns a sample of row keys for an estimate of their distribution: those of the first batch, without bad
-    rows."""
+    """Returns a sample of row keys, for an estimate of their distribution. The sample is the first batch of a split,
+    without bad rows."""
     table = pa.schema([reading.arrow_schema.field(name) for name in reading.row_keys])
     schema = table.serialize().to_pybytes()
     keys = replace(reading, schema=schema, ignore_extra=True, listed=0, unnamed=())
@@ -225,13 +225,13 @@ def key_sample(split: Split, reading: Reading) -> pa.Table:
 
 
 def _source_rows(split: Split, reading: Reading, table: pa.Schema) -> Iterator[SourceRows]:
-    """Yields the rows of a split with the table's columns, as far as the file has them."""
+    """Yields the rows of a split with those columns of the table that the file has."""
     for read in _rows_of_file(split, reading, table):
         yield in_columns(read, table, reading.fields)
 
 
 def _rows_of_file(split: Split, reading: Reading, table: pa.Schema) -> Iterator[SourceRows]:
-    """Yields the rows of a split with the names of the file's fields, of those that are needed."""
+    """Yields the rows of a split with the names of the file's fields. Only the needed fields are read."""
     source = split.source
     names = reading.names[source.path]
     columns = fields_to_read(names, table, reading.fields)
@@ -270,7 +270,7 @@ def _rows_of_file(split: Split, reading: Reading, table: pa.Schema) -> Iterator[
 
 
 def _with_values(rows: pa.RecordBatch, table: pa.Schema, fields: FieldMap) -> pa.Schema:
-    """Returns the fields of rows of JSON, which have all columns, without computed columns that no row has."""
+    """Returns the fields of rows of JSON, without computed columns that are null in all rows."""
     computed = computed_columns(table)
     if not computed:
         return rows.schema
@@ -279,7 +279,8 @@ def _with_values(rows: pa.RecordBatch, table: pa.Schema, fields: FieldMap) -> pa
 
 
 def bad_by_file(splits: Sequence[Split], reports: Mapping[int, SplitReport]) -> dict[str, BadRows]:
-    """Bad rows by the name of their file, numbered within the file; files without any are left out."""
+    """Returns the bad rows by the name of their file, with row numbers within the file. Files without bad rows are left
+    out."""
     found: dict[str, BadRows] = {}
     before: dict[str, int] = {}
     for split in splits:

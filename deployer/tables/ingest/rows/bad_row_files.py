@@ -1,5 +1,4 @@
-"""Files of bad rows: each row in the form of its source, with the reasons, so that it can be repaired and loaded
-again."""
+"""Files of bad rows. Each row has the form of its source and the reasons, so that it can be repaired and loaded."""
 
 from __future__ import annotations
 
@@ -28,9 +27,10 @@ class _Row:
 
 
 def check_bad_rows_file(path: str | Path, table: pa.Schema, *, may_be_own: bool) -> None:
-    """Raises InvalidInput when bad rows cannot be written to `path`: a file is never replaced or added to.
+    """Raises InvalidInput where bad rows cannot be written to `path`. An existing file is never replaced or extended.
 
-    `may_be_own`: an existing file may be from an earlier attempt of the same load; `write_bad_rows` then checks it.
+    `may_be_own` says that an existing file may be from an earlier attempt of the same load; `write_bad_rows` then
+    checks its content.
     """
     if not may_be_own and _exists(str(path)):
         raise _exists_already(path)
@@ -51,7 +51,7 @@ def _exists_already(path: str | Path) -> InvalidInput:
 
 
 def _exists(path: str) -> bool:
-    """Returns whether the file exists. A link or a pipe does not count: writing refuses those."""
+    """Returns whether a regular file exists. A link or a pipe does not count, because writing refuses these."""
     if not is_on_s3(path):
         return Path(path).is_file() and not Path(path).is_symlink()
     from deployer.platform.storage.s3_objects import S3Objects
@@ -61,8 +61,9 @@ def _exists(path: str) -> bool:
 
 
 def write_bad_rows(path: str | Path, bad: Mapping[str, BadRows]) -> None:
-    """Writes the rows to a new file at `path`, which may be an s3:// address: Parquet if its name ends so, else JSON
-    lines. A file with the same content stays. Raises InvalidInput when it cannot be written."""
+    """Writes the rows to a new file at `path`, which may be an s3:// address. The format is Parquet if the name ends
+    with `.parquet`, else JSON lines. An existing local file with the same content is kept. Raises InvalidInput where
+    the file cannot be written."""
     rows = [*_rows(bad)]
     data = _as_parquet(rows) if _is_parquet(path) else _as_json_lines(rows)
     if is_on_s3(str(path)):
@@ -87,7 +88,7 @@ def write_bad_rows(path: str | Path, bad: Mapping[str, BadRows]) -> None:
 
 
 def remove_bad_rows(path: str | Path) -> None:
-    """Removes what `write_bad_rows` wrote for a load that did not happen, so that the load can be repeated."""
+    """Removes the file that `write_bad_rows` wrote for a load that failed, so that the load can be repeated."""
     if not is_on_s3(str(path)):
         Path(path).unlink(missing_ok=True)
         return
@@ -112,7 +113,7 @@ def _as_json_lines(rows: Sequence[_Row]) -> bytes:
 
 
 def _document(row: _Row) -> dict[str, Any]:
-    """Returns the row's own fields, then the reasons. A line that has no fields is with its reasons."""
+    """Returns the row's own fields, then the reasons. The text of a line without fields is stored in its reasons."""
     reasons: list[dict[str, Any]] = [
         {"file": row.file, "row": row.number, "column": problem.column, "reason": problem.reason}
         for problem in row.problems

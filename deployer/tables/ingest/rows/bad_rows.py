@@ -11,7 +11,7 @@ from typing import Any
 
 from deployer.errors import InvalidInput, Refused
 
-LISTED = 10  #: how many bad rows a refusal shows
+LISTED = 10  #: the number of bad rows that an error message lists
 USUAL_NULLS = frozenset({"NA", "N/A", "n/a", "NULL", "null", "Null", "None", "NaN", "nan", "nil", "-", "?", "\\N"})
 SHOWN = 60  #: characters of a value in a message
 
@@ -20,10 +20,10 @@ KeptRow = dict[str, Any] | str  #: a row's fields as JSON values, or the text of
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One value that prevents its row from being loaded: the 1-based data row, the column, the reason, and the value as
-    text (None: null).
+    """One value that prevents its row from being loaded.
 
-    `source` is the name of the column in the file, where that is another one.
+    `row` is the number of the data row, from 1. `value` is the value as text (None: null). `source` is the name of the
+    column in the file, if it differs.
     """
 
     row: int
@@ -38,16 +38,16 @@ class Problem:
 
     @property
     def place(self) -> str:
-        """The column, or the row where no column is at fault."""
+        """The column for messages; the row where no single column is the cause."""
         named = "" if self.source is None else f" (source {self.source!r})"
         return f"column {self.column!r}{named}" if self.column else "the row"
 
 
 @dataclass(frozen=True, slots=True)
 class BadRows:
-    """Problems of some rows, by row and column, and the number of these rows.
+    """The problems of bad rows, and the number of bad rows.
 
-    `kept` has the rows to set aside in the form of their source, by number.
+    `kept` has the rows to set aside, in the form of their source, by row number.
     """
 
     problems: tuple[Problem, ...] = ()
@@ -56,18 +56,19 @@ class BadRows:
 
     @staticmethod
     def of(problems: Sequence[Problem], rows: int | None = None, kept: Mapping[int, KeptRow] | None = None) -> BadRows:
-        """Problems in the order of their rows; `rows` counts the bad rows when problems of some are not listed."""
+        """Returns the problems in the order of their rows. `rows` is the number of bad rows where not all of them are
+        listed; None counts the listed ones."""
         ordered = tuple(sorted(problems, key=lambda problem: problem.row))
         return BadRows(ordered, len({problem.row for problem in ordered}) if rows is None else rows, kept or {})
 
     def joined(self, other: BadRows) -> BadRows:
-        """Returns both together, where `other` has other rows than these."""
+        """Returns both together. `other` must not have the same rows."""
         if not other.rows:
             return self
         return BadRows.of(self.problems + other.problems, self.rows + other.rows, {**self.kept, **other.kept})
 
     def first(self, rows: int) -> BadRows:
-        """Returns the problems of the first rows only; `rows` still counts all of them."""
+        """Returns the problems of the first `rows` bad rows only. The result still counts all bad rows."""
         kept: list[Problem] = []
         for count, (_, problems) in enumerate(groupby(self.problems, key=lambda problem: problem.row)):
             if count >= rows:
@@ -82,7 +83,7 @@ class BadRows:
         return BadRows(problems, self.rows, {number + by: row for number, row in self.kept.items()})
 
     def named(self, fields: Mapping[str, str]) -> BadRows:
-        """Returns the problems with the names that the columns in `fields` have in the file."""
+        """Returns the problems, with the names in the file of the columns in `fields`."""
         if not fields or not self.problems:
             return self
         problems = (
@@ -101,7 +102,7 @@ class BadRowLimit:
 
     @staticmethod
     def parse(text: str) -> BadRowLimit:
-        """Reads `100` or `5%`. Raises InvalidInput."""
+        """Returns the limit of a text such as `100` or `5%`. Raises InvalidInput for other texts."""
         number = text.strip().removesuffix("%")
         is_share = number != text.strip()
         if re.fullmatch(r"[0-9]{1,15}(\.[0-9]{1,6})?" if is_share else r"[0-9]{1,15}", number):
@@ -120,7 +121,7 @@ class BadRowLimit:
 
 
 def as_text(value: Any) -> str | None:
-    """Returns a source's value as it is shown and set aside."""
+    """Returns a value of a source as the text for messages and for rows that are set aside."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bytes):
@@ -133,8 +134,8 @@ def _short(text: str) -> str:
 
 
 def refusal(bad: Mapping[str, BadRows], address: str, verb: str = "loaded") -> Refused:
-    """Returns the error for bad rows by file: the first ones listed, all counted. `verb` is what they cannot be; bad
-    rows of a load can be set aside."""
+    """Returns the error for bad rows, by file. It lists the first bad rows and counts all of them. `verb` says what
+    cannot be done with the rows; for "loaded", the remedy includes setting them aside."""
     total = sum(each.rows for each in bad.values())
     aside = ", or set bad rows aside with --bad-rows FILE:" if verb == "loaded" else ":"
     fixing = f"{_null_hint(bad)}fix {'them' if total != 1 else 'it'}{aside}"
@@ -148,7 +149,8 @@ def refusal(bad: Mapping[str, BadRows], address: str, verb: str = "loaded") -> R
 def too_many(
     bad: Mapping[str, BadRows], rows: int, limit: BadRowLimit | None, file: object, address: str
 ) -> InvalidInput:
-    """Returns the error for a load of `rows` rows of which all are bad, or more than the limit; which are in `file`."""
+    """Returns the error for a load of `rows` rows where all of them, or more than the limit, are bad. `file` is the
+    file of the bad rows."""
     total = sum(each.rows for each in bad.values())
     what = (
         ("the only row is bad" if rows == 1 else f"all {rows:,} rows are bad")
@@ -163,7 +165,7 @@ def too_many(
 
 
 def _listed(bad: Mapping[str, BadRows]) -> list[str]:
-    """Returns a line for each of the first bad rows, and how many more there are."""
+    """Returns a line for each of the first bad rows, and a last line with the number of further bad rows."""
     lines: list[str] = []
     for file, each in bad.items():
         by_row = groupby(each.first(LISTED - len(lines)).problems, key=lambda problem: problem.row)
@@ -178,7 +180,7 @@ def _of_row(problems: Sequence[Problem]) -> str:
 
 
 def _null_hint(bad: Mapping[str, BadRows]) -> str:
-    """Returns the remedy when a bad value is one that often means null."""
+    """Returns a remedy where a bad value is a text that often means null; empty otherwise."""
     values = {problem.value for each in bad.values() for problem in each.problems}
     usual = sorted(value for value in values if value is not None and value in USUAL_NULLS)
     options = " ".join(f"--null-value {value!r}" if not value.isalnum() else f"--null-value {value}" for value in usual)

@@ -46,11 +46,12 @@ class FailedRows:
 
 @dataclass(frozen=True, slots=True)
 class SourceRows:
-    """Rows of a source. `numbers` count a split's data rows from 1; `unreadable` are rows not in `rows`.
+    """Rows of a source. `numbers` counts the data rows of a split from 1. `unreadable` has the rows that are not in
+    `rows`.
 
-    `lines` are the texts of `rows`, where the source has a line for each (JSON). Columns of `rows` are the table's,
-    once fields are mapped to them: `fields` are then the names in the file, where these are other ones, `inputs` are
-    fields that only expressions read, and `failed` are the rows in which a column has no value, by column.
+    `lines` has the texts of `rows`, where the source has a line for each row (JSON). After fields are mapped to
+    columns, `rows` has the table's columns. Then `fields` has the names in the file of the columns whose names differ,
+    `inputs` has the fields that only expressions read, and `failed` has, by column, the rows without a value.
     """
 
     rows: pa.RecordBatch
@@ -64,7 +65,7 @@ class SourceRows:
 
 @dataclass(frozen=True, slots=True)
 class CheckedRows:
-    """Rows that fit the table, with its schema, and their numbers; and those that do not."""
+    """The rows that fit the table, with its schema and their numbers, and the bad rows, which do not fit."""
 
     rows: pa.RecordBatch
     bad: BadRows
@@ -82,10 +83,10 @@ def match_columns(
     fields: FieldMap = FieldMap(),  # noqa: B008 (it is frozen)
     selected: pa.Schema | None = None,
 ) -> None:
-    """Raises InvalidInput, listing every column at once, when the source's columns cannot be the table's.
+    """Raises InvalidInput, which lists every problem, where the source's columns cannot become the table's.
 
-    `text`: values are written as text (CSV, JSON); `absent_is_null`: rows need not name every column (JSON).
-    `source` has the names of the file's fields; `selected` are the columns that expressions give.
+    `text` says that values are written as text (CSV, JSON). `absent_is_null` says that rows need not name every column
+    (JSON). `source` has the names of the file's fields. `selected` has the columns that expressions compute.
     """
     columns, times = frozenset(table.names), Counter(source.names)
     pairs = ((fields.column_of(name), name) for name in times)
@@ -130,7 +131,7 @@ def _types_of(source: pa.Schema, name: str) -> list[pa.DataType]:
 
 
 def _nearest(name: str, filled: Mapping[str, str], table: pa.Schema) -> str:
-    """Returns the column that an unknown name may mean, as a remark; empty without one."""
+    """Returns a remark that names the column that an unknown name may mean; empty where there is none."""
     known = {name: each.name for each in table for name in (each.name, source_of(each)) if name is not None}
     for other in known:
         if other.casefold() == name.casefold():
@@ -149,11 +150,11 @@ def check(
     absent_is_null: bool = False,
     computing: Computing = NEW_ROWS,
 ) -> CheckedRows:
-    """Returns the rows of `source` that fit the table's schema, in order, and what is wrong with the others.
+    """Returns the rows of `source` that fit the table's schema, in order, and the problems of the other rows.
 
-    All bad rows are counted; problems are listed for the first `listed` of them (None: all). `absent_is_null`: rows
-    need not name every column (JSON), so that nulls take a column's default. Computed columns that do not keep their
-    values get them as `computing` says; those that a source brings do not count.
+    All bad rows are counted; problems are listed for the first `listed` of them (None: all). `absent_is_null` says that
+    rows need not name every column (JSON): the default of a column then replaces nulls. `computing` says which computed
+    columns get new values; values of these columns in the source are ignored.
     """
     arrays: list[Any] = []
     found: list[_Finding] = []
@@ -210,7 +211,7 @@ def check(
 def _compute(
     arrays: list[Any], table: pa.Schema, computed: Collection[str], rows: int, computing: Computing
 ) -> Iterator[_Finding]:
-    """Adds the values of computed columns; yields the rows that have none."""
+    """Adds the values of computed columns to `arrays`; yields the rows without a value."""
     known = {name: array for name, array in zip(table.names, arrays, strict=True) if name not in computed}
     for each in computed_values(table, known, rows, computing):
         place = table.get_field_index(each.column)
@@ -224,7 +225,7 @@ def _compute(
 
 @dataclass(frozen=True, slots=True)
 class _Finding:
-    """Rows that one column prevents from being loaded, for one reason."""
+    """The rows that cannot be loaded because of one column, for one reason."""
 
     mask: NDArray[np.bool_]
     column: str
@@ -256,7 +257,7 @@ def _convert(values: Any, field: pa.Field, *, text: bool) -> tuple[Any, NDArray[
 
 
 def type_name(field: pa.Field) -> str:
-    """Returns the type of a column of the table, as specs write it."""
+    """Returns the type of a column of the table in the form that specs use."""
     from deployer.specs.types.arrow import column_of
     from deployer.specs.types.types import format_type
 

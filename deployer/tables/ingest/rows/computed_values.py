@@ -1,7 +1,8 @@
 """The values of computed columns in rows that are loaded or changed.
 
-A source does not contain them: they are null until a backfill, or are computed immediately where the column is declared
-`on_load: true`. In a changed row, columns that are computed from changed values become null, or are computed again.
+A source does not contain these values. They are null until a backfill, or are computed immediately if the column is
+declared `on_load: true`. In a changed row, columns that are computed from changed values become null, or are computed
+again.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Computing:
-    """The way computed columns get values. `root` is where packages of functions are.
+    """The way computed columns get values. `root` is the root below which the packages of functions are.
 
-    `changed` are the columns that get other values in rows of the table; None: the rows are new.
+    `changed` has the columns whose values change in existing rows; None says that the rows are new.
     """
 
     root: str = ""
@@ -50,7 +51,8 @@ COMPUTED_REMEDY = "leave computed columns out; change what they are computed fro
 
 @dataclass(frozen=True, slots=True)
 class ComputedValues:
-    """The values of a column, the rows that have none since the definition fails for them (None: no row), and why."""
+    """The values of a computed column. `failed` marks the rows without a value, because the definition fails for them
+    (None: no row); `reason` says why."""
 
     column: str
     values: Any
@@ -59,12 +61,12 @@ class ComputedValues:
 
 
 def computed_columns(table: pa.Schema) -> Mapping[str, Computed]:
-    """Returns the definitions of the table's computed columns, by name, in its order."""
+    """Returns the definitions of the table's computed columns, by name, in the table's order."""
     return {field.name: computed for field in table if (computed := computed_of(field)) is not None}
 
 
 def without_definitions(table: pa.Schema) -> pa.Schema:
-    """Returns the schema for rows whose computed columns keep the values that the rows have."""
+    """Returns the schema without definitions, for rows whose computed columns keep their values."""
 
     def plain(field: pa.Field) -> pa.Field:
         kept = {name: value for name, value in (field.metadata or {}).items() if name != COMPUTED_NOTE}
@@ -79,7 +81,7 @@ def without_computed(schema: pa.Schema) -> pa.Schema:
 
 
 def refuse_values(table: pa.Schema, names: Iterable[str], where: str) -> None:
-    """Raises InvalidInput where one of the columns that are given values is computed."""
+    """Raises InvalidInput where one of the columns `names`, which are given values, is computed."""
     found = computed_columns(table)
     if given := [name for name in names if name in found]:
         raise InvalidInput(
@@ -88,12 +90,13 @@ def refuse_values(table: pa.Schema, names: Iterable[str], where: str) -> None:
 
 
 def computed_problem(name: str, computed: Computed) -> str:
-    """Returns why a column is given no values."""
+    """Returns the message that a computed column cannot be given values."""
     return f"column {name!r} is computed by {describe_computed(computed)}, and is given no values"
 
 
 def columns_to_compute(table: pa.Schema, computing: Computing) -> Collection[str]:
-    """Returns the computed columns that do not keep the values that rows have."""
+    """Returns the computed columns that get new values: all of them in new rows, and those that read a changed column
+    in existing rows."""
     found = computed_columns(table)
     return found if computing.changed is None else readers_of(found, computing.changed)
 
@@ -101,9 +104,9 @@ def columns_to_compute(table: pa.Schema, computing: Computing) -> Collection[str
 def computed_values(
     table: pa.Schema, known: Mapping[str, Any], rows: int, computing: Computing
 ) -> Iterator[ComputedValues]:
-    """Yields the values of the columns that do not keep theirs, each after those that it reads.
+    """Yields the values of the computed columns that get new values, each after the columns that it reads.
 
-    `known` are the other columns of the rows, as the table's types. Raises as `call_function` does.
+    `known` has the other columns of the rows, with the table's types. Raises the errors of `call_function`.
     """
     definitions = computed_columns(table)
     wanted = set(columns_to_compute(table, computing))

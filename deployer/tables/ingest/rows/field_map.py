@@ -1,7 +1,7 @@
-"""The field of a file that fills each column of the table.
+"""The mapping from the fields of files to the columns of the table.
 
-A field fills the column that `--rename` gives it to, else the column that has it as its `source:`, else the column of
-its own name. A column that `--select` gives is not filled by a field.
+A field fills the column that `--rename` names for it, else the column that has the field as its `source:`, else the
+column with the same name. A column that `--select` computes is not filled by a field.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from deployer.tables.ingest.rows.selects import Select
 
 @dataclass(frozen=True, slots=True)
 class FieldMap:
-    """`columns` are the table's columns by the names of the fields that fill them; without any, each field fills the
-    column of its own name. `selects` are the columns that expressions give, `renamed` the fields that are renamed."""
+    """The mapping from fields to columns. `columns` has the table's columns by the names of the fields that fill them;
+    if it is empty, each field fills the column with the same name. `selects` has the columns that expressions compute,
+    `renamed` the fields that are renamed."""
 
     columns: Mapping[str, str] = field(default_factory=dict)
     selects: tuple[Select, ...] = ()
@@ -28,41 +29,40 @@ class FieldMap:
 
     @property
     def is_trivial(self) -> bool:
-        """Returns whether files are read as if there were no names other than the columns' own."""
+        """Returns whether each field fills the column with the same name, and there are no expressions."""
         return not self.columns and not self.selects
 
     def column_of(self, name: str) -> str | None:
-        """Returns the column that a field of this name fills, whether or not the table has it; None: an expression
-        gives it."""
+        """Returns the column that a field of this name fills, whether or not the table has it. Returns None where an
+        expression computes the column."""
         if self.columns:
             return self.columns.get(name, None if name in self.selected else name)
         return name
 
     @property
     def selected(self) -> frozenset[str]:
-        """The columns that expressions give."""
+        """The columns that expressions compute."""
         return frozenset(select.column for select in self.selects)
 
     @property
     def mentioned(self) -> frozenset[str]:
-        """The names that expressions may mean: fields among them are read."""
+        """The names in expressions. Fields with these names are read."""
         return frozenset(name for select in self.selects for name in select.names)
 
     def fields_of(self, column: str) -> list[str]:
-        """Returns the names of fields that fill a column, the column's own name last."""
+        """Returns the names of the fields that fill a column, with the column's own name last."""
         if not self.columns:
             return [column]
         found = [name for name, filled in self.columns.items() if filled == column]
         return sorted(found, key=lambda name: name == column)
 
     def name_in_files(self, column: str) -> str:
-        """Returns a name with which a file has the column: its own, unless that is the name of another column's
-        field."""
+        """Returns a name of the column in files: its own name, unless another name fills the column instead."""
         found = self.fields_of(column)
         return column if column in found or not found else found[0]
 
     def as_in_files(self, table: pa.Schema) -> pa.Schema:
-        """Returns the table's columns under each of the names that their fields may have."""
+        """Returns the table's columns, once under each name that their fields may have."""
         if not self.columns:
             return table
         pairs = ((name, column) for name, column in self.columns.items() if column in table.names)
@@ -70,7 +70,7 @@ class FieldMap:
 
 
 def field_map(table: pa.Schema, renames: Sequence[tuple[str, str]] = (), selects: Sequence[Select] = ()) -> FieldMap:
-    """Returns the fields that fill the table's columns. `renames` are pairs of a field and a column.
+    """Returns the mapping from fields to the table's columns. `renames` are pairs of a field and a column.
 
     Raises InvalidInput for renames and selects of columns that the table does not have.
     """
@@ -97,7 +97,8 @@ def field_map(table: pa.Schema, renames: Sequence[tuple[str, str]] = (), selects
 
 
 def rename_of(text: str) -> tuple[str, str]:
-    """Returns the field and the column of an option `OLD=NEW`. The last `=` parts them. Raises InvalidInput."""
+    """Returns the field and the column of an option `OLD=NEW`, split at the last `=`. Raises InvalidInput for other
+    texts."""
     old, sign, new = text.rpartition("=")
     if not sign or not new:
         raise InvalidInput(
@@ -108,7 +109,7 @@ def rename_of(text: str) -> tuple[str, str]:
 
 
 def check_given_once(renames: Sequence[tuple[str, str]], selects: Sequence[Select]) -> None:
-    """Raises InvalidInput for a field or a column that several of the options are for."""
+    """Raises InvalidInput where several of the options are for the same field or column."""
     fields = [old for old, _ in renames]
     columns = [new for _, new in renames] + [select.column for select in selects]
     for what, names in (("field", fields), ("column", columns)):
@@ -119,7 +120,7 @@ def check_given_once(renames: Sequence[tuple[str, str]], selects: Sequence[Selec
 
 
 def check_one_field_each(names: Iterable[str], fields: FieldMap, where: str) -> None:
-    """Raises InvalidInput when two fields of a file fill the same column."""
+    """Raises InvalidInput where two fields of a file fill the same column."""
     first: dict[str, str] = {}
     for name in dict.fromkeys(names):
         column = fields.column_of(name)
@@ -146,5 +147,5 @@ def check_renamed(fields: FieldMap, names: Collection[str]) -> None:
 
 
 def shown_column(column: str, name: str | None) -> str:
-    """Returns a column as messages name it: with the name of its field where that is another one."""
+    """Returns the text for a column in messages, with the name of its field where that differs."""
     return f"column {column!r}" if name is None or name == column else f"column {column!r} (source {name!r})"

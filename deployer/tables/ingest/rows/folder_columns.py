@@ -1,4 +1,4 @@
-"""Columns of rows whose values are in the names of their files' folders."""
+"""Columns whose values are in the names of the folders of files."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from deployer.tables.ingest.rows.field_map import FieldMap
 if TYPE_CHECKING:
     from deployer.tables.ingest.files.model import Source
 
-FolderColumns = Mapping[str, Any]  #: the value of each column, as an Array of one
+FolderColumns = Mapping[str, Any]  #: the value of each column, as an Array with one value
 
 
 def schema_with_folders(columns: pa.Schema, source: Source, table: pa.Schema, fields: FieldMap) -> pa.Schema:
-    """Returns a file's fields, and after them those of its folders, with the table's types where the table has them."""
+    """Returns the fields of a file, then those of its folders. Folder fields have the types of the table's columns, or
+    text where the table has no such column."""
     filled = {fields.column_of(name) for name in columns.names}
     for name, _ in source.folders:
         column = fields.column_of(name)
@@ -35,7 +36,7 @@ def schema_with_folders(columns: pa.Schema, source: Source, table: pa.Schema, fi
 
 
 def folder_columns(source: Source, table: pa.Schema, fields: FieldMap) -> FolderColumns:
-    """Returns the columns of the table whose values the folders of a file give.
+    """Returns the columns of the table whose values are in the names of the folders of a file.
 
     Raises InvalidInput for a value that does not fit the column's type.
     """
@@ -59,20 +60,21 @@ def folder_columns(source: Source, table: pa.Schema, fields: FieldMap) -> Folder
 
 
 def with_folder_columns(rows: Iterator[SourceRows], columns: FolderColumns) -> Iterator[SourceRows]:
-    """Yields rows of a file, and their folders' values in columns that the file does not have or has no values for."""
+    """Yields rows of a file. Columns that the file does not have, or that have no values in it, get the values of the
+    folders."""
     for each in rows:
         arrays = dict(zip(each.rows.schema.names, each.rows.columns, strict=True))
         count = each.rows.num_rows
         for name, value in columns.items():
             if name not in arrays or arrays[name].null_count == count:
                 arrays[name] = value.take(pa.array(np.zeros(count, np.int64)))
-        # Without columns, a batch has only its count of rows.
+        # Without folder columns, the batch is kept, because it may have no columns but only a number of rows.
         batch = pa.RecordBatch.from_arrays([*arrays.values()], [*arrays]) if columns else each.rows
         yield replace(each, rows=batch)
 
 
 def check_folder_columns(rows: pa.RecordBatch, columns: FolderColumns, source: Source) -> None:
-    """Raises InvalidInput when a column of the file has another value than its folder."""
+    """Raises InvalidInput where a column of the file has a different value than its folder."""
     for name, value in columns.items():
         expected = value.to_pylist()[0]
         held = rows.column(name)

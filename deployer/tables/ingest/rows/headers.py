@@ -1,4 +1,4 @@
-"""CSV files without a header line: their columns are the table's, in its order."""
+"""Header lines of CSV files. A file without a header line has the table's columns in the table's order."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _QUESTION = "; is there a header line? If the first line is a row, give --no-hea
 
 
 def names_of_csv(source: Source, table: pa.Schema, fields: FieldMap) -> tuple[str, ...]:
-    """Returns the fields of a CSV file. Without a header line they are the table's columns that no expression gives, in
-    order; raises InvalidInput for another number of values."""
+    """Returns the fields of a CSV file. Without a header line, these are the table's columns that no expression
+    computes, in order. Raises InvalidInput where the number of values differs from the number of columns."""
     names = source.dialect.names
     if source.dialect.header:
         return names
@@ -36,12 +36,12 @@ def names_of_csv(source: Source, table: pa.Schema, fields: FieldMap) -> tuple[st
 
 
 def check_header(columns: pa.Schema) -> str | None:
-    """Returns a note for people where names of a CSV file may be the values of its first row, by the types of its
-    columns.
+    """Returns a note for people where the names of a CSV file may be values of its first row; None where they are
+    certainly names. `columns` has the names and the types of the values.
 
-    A column of numbers, dates or booleans with a name of another kind shows that the first line has names, and so does
-    a name that is empty, as that of row names is. Where no column does, years alone are taken for names, with the note.
-    Raises InvalidInput for other numbers, dates and times.
+    A name that is not a value, of a column of numbers, dates or booleans, shows that the first line has names. An empty
+    name, which row names have, shows this too. Otherwise, years are accepted as names, with the note. Raises
+    InvalidInput for other numbers, dates and times.
     """
     values = [name for name in columns.names if _VALUE.fullmatch(name)]
     texts = {field.name for field in columns if pa.types.is_string(field.type) or pa.types.is_null(field.type)}
@@ -56,12 +56,14 @@ def check_header(columns: pa.Schema) -> str | None:
 
 
 def header_question(names: Sequence[str]) -> str:
-    """Returns a question for the header line, to add to a remedy, where names are numbers, dates or times."""
+    """Returns a question about the header line, to add to a remedy, where a name is a number, a date or a time; empty
+    otherwise."""
     return _QUESTION if any(_VALUE.fullmatch(name) for name in names) else ""
 
 
 def with_header_question(error: InvalidInput, source: Source, table: pa.Schema) -> InvalidInput:
-    """Returns the error, with what is unusual in the header line of a CSV file, or whether its first line is a row."""
+    """Returns the error with a hint at what is unusual in the header line of a CSV file, or the question whether that
+    line is a row."""
     if source.format is not Format.CSV or not source.dialect.header:
         return error
     names = source.dialect.names

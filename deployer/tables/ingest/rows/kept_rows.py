@@ -1,4 +1,4 @@
-"""Bad rows as their source has them, as JSON values that `ingest` reads again once they are repaired."""
+"""Bad rows in the form of their source, as JSON values that `ingest` can read again after they are repaired."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 def with_rows(bad: BadRows, source: SourceRows, table: pa.Schema, folders: FolderColumns, fields: FieldMap) -> BadRows:
-    """`bad` with each row as `source` and the `folders` of its file have it, under the names of the file's fields,
-    limited to those that fill the table's columns or that expressions read."""
+    """Returns `bad` with each row in the form of `source` and the `folders` of its file. The rows have the names of the
+    file's fields, limited to fields that fill columns of the table or that expressions read."""
     kept: dict[int, KeptRow] = dict(bad.kept)
     in_files = fields.as_in_files(table)
     if source.lines is not None:
@@ -51,7 +51,8 @@ def with_rows(bad: BadRows, source: SourceRows, table: pa.Schema, folders: Folde
 
 
 def without_reasons(source: SourceRows, table: pa.Schema) -> SourceRows:
-    """JSON rows without the reasons that an earlier load wrote. A row that has nothing else is unreadable."""
+    """Returns JSON rows without the reasons that an earlier load wrote. A row that has only reasons becomes
+    unreadable."""
     if REASONS in table.names or source.lines is None:
         return source
     rows, numbers, lines, bad = source.rows, source.numbers, source.lines, source.unreadable
@@ -82,8 +83,8 @@ def _has_only_reasons(line: bytes) -> bool:
 
 
 def _line_in_reasons(line: bytes) -> str:
-    """Returns the line that an earlier load could not read and kept with its reasons; else the line that has the
-    reasons."""
+    """Returns the line that an earlier load could not read and kept with its reasons. Returns the given line itself
+    where there is none."""
     reasons = parse_json(line)[REASONS]
     first = reasons[0] if isinstance(reasons, list) and reasons else None
     kept = first.get("line") if isinstance(first, dict) else None
@@ -91,7 +92,7 @@ def _line_in_reasons(line: bytes) -> str:
 
 
 def _in_file(source: SourceRows, fields: FieldMap) -> pa.RecordBatch:
-    """Returns rows with the names that the file has, and the fields that only expressions read."""
+    """Returns the rows with the names of the file's fields, and the fields that only expressions read."""
     if fields.is_trivial:
         return source.rows
     names = [name for name in source.rows.schema.names if name not in fields.selected]
@@ -102,8 +103,8 @@ def _in_file(source: SourceRows, fields: FieldMap) -> pa.RecordBatch:
 
 
 def _of_line(line: str, table: pa.Schema, inputs: Collection[str]) -> KeptRow:
-    """Returns the fields of a JSON object that the table has, or that are `inputs` of expressions; the line itself when
-    it is not a JSON object."""
+    """Returns the fields of a JSON object that the table has or that are `inputs` of expressions. Returns the line
+    itself where it is not a JSON object."""
     try:
         row = parse_json(line)
     except ValueError:
@@ -124,7 +125,7 @@ def _has_decimals(kind: pa.DataType) -> bool:
 
 
 def _decimals_as_text(value: Any) -> Any:
-    """Returns a JSON value in which no number loses digits: JSON's numbers with a point become text."""
+    """Returns a JSON value in which decimals are text, so that no number loses digits."""
     match value:
         case Decimal():
             return str(value)
@@ -160,8 +161,8 @@ def _json_values(values: Any, target: pa.DataType) -> list[Any]:
 
 
 def _of_text(value: str | None, target: pa.DataType) -> Any:
-    """Returns a CSV value as the JSON value that a column of the type reads. Text that does not fit the type stays
-    text."""
+    """Returns a CSV value as the JSON value from which a column of the type is read. Text that does not fit the type
+    stays text."""
     types = pa.types
     text = "" if value is None else value.strip()
     if (types.is_integer(target) or types.is_duration(target)) and _WHOLE.fullmatch(text):
@@ -199,7 +200,8 @@ def _json_value(value: Any, kind: pa.DataType) -> Any:
 
 
 def _json_bytes(value: bytes) -> Any:
-    """Returns bytes as the text that a binary column reads. Other bytes are an object, which no binary column takes."""
+    """Returns bytes as text, from which a binary column is read. Bytes that are not UTF-8 become an object, which a
+    binary column does not accept."""
     try:
         return value.decode()
     except UnicodeDecodeError:

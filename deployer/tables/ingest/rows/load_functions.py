@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: functions that the caller of a change of rows trusts, in addition to those of the environment
 _trusted: ContextVar[TrustedFunctions | None] = ContextVar("_trusted", default=None)
-MOST_CALLERS = 32  #: functions that one thread keeps set up
+MOST_CALLERS = 32  #: the largest number of functions that a thread keeps initialized
 _kept = threading.local()
 
 _BatchTask = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -27,7 +27,7 @@ _Key = tuple[str, str, str, str, tuple[str, ...], TrustedFunctions]
 
 @contextmanager
 def trusting(trusted: TrustedFunctions) -> Iterator[None]:
-    """Allows trusted functions to compute columns inside, in this thread, beside those that the environment names.
+    """Allows trusted functions, in addition to those that the environment names, within the block and in this thread.
     Tasks of Spark trust them too where they are made by `with_trust`."""
     token = _trusted.set(trusted)
     try:
@@ -37,9 +37,9 @@ def trusting(trusted: TrustedFunctions) -> Iterator[None]:
 
 
 def with_trust(task: _BatchTask) -> _BatchTask:
-    """Returns the task of Spark as one that trusts in its process what this thread trusts now.
+    """Returns the task of Spark with the functions that this thread trusts now, so that its process trusts them too.
 
-    The environment of Spark's workers is that in which the session began, which may trust less.
+    Spark's workers have the environment in which the session began, which may trust fewer functions.
     """
     return _TrustingTask(task, _trusted_here())
 
@@ -56,9 +56,9 @@ class _TrustingTask:
 def call_function(root: str, column: str, computed: ComputedByUdf, rows: pa.RecordBatch) -> pa.RecordBatch:
     """Calls the function of a column for rows; returns a column for each of its outputs.
 
-    `rows` have the columns that it reads. A function is set up once per thread. `root` is where packages of functions
-    are. Raises Refused for a function that is not trusted in this process, InvalidInput for one that cannot be
-    imported, and FunctionFailed where its error policy ends the work.
+    `rows` has the columns that the function reads. A function is initialized once per thread. `root` is the root below
+    which the packages of functions are. Raises Refused for a function that is not trusted in this process, InvalidInput
+    for one that cannot be imported, and FunctionFailed where its error policy ends the work.
     """
     return _caller(root, column, computed)(rows).values
 

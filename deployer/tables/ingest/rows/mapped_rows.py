@@ -1,4 +1,4 @@
-"""Rows of a file, under the names of its fields, as rows of the table's columns."""
+"""The conversion of a file's rows from the names of its fields to the table's columns."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from deployer.tables.ingest.rows.selects import selected
 
 
 def fields_to_read(names: Sequence[str], table: pa.Schema, fields: FieldMap) -> list[str]:
-    """Returns the fields of a file that fill the table's columns, or that expressions may name."""
+    """Returns the fields of a file that fill columns of the table or that expressions may name."""
     mentioned, columns = fields.mentioned, frozenset(table.names)
     found = [name for name in names if name in mentioned or fields.column_of(name) in columns]
     return found or [*names[:1]] if fields.selects else found  # an expression without fields has a value for each row
 
 
 def in_columns(read: SourceRows, table: pa.Schema, fields: FieldMap) -> SourceRows:
-    """Returns the rows with the table's columns: those that fields fill and those that expressions give.
+    """Returns the rows with the table's columns, from fields and from expressions.
 
-    A column may have several fields (rows of JSON may be of both forms); a row with values in two of them is a bad row.
+    Several fields may fill a column, because rows of JSON may have different forms. A row with values in two of these
+    fields is a bad row.
     """
     if fields.is_trivial:
         return read
@@ -62,8 +63,8 @@ def in_columns(read: SourceRows, table: pa.Schema, fields: FieldMap) -> SourceRo
 
 
 def _one_of(rows: pa.RecordBatch, names: Sequence[str]) -> tuple[str, Any, Any]:
-    """Returns the name of the field that has values, each row's value in one of the fields, and the rows with
-    several."""
+    """Returns the name of the first field that has values, the value of each row from any of the fields, and a mask of
+    the rows with several values (None: no row)."""
     with_values = [name for name in names if rows.column(name).null_count < rows.num_rows]
     if len(with_values) < 2:
         name = with_values[0] if with_values else names[0]
@@ -76,7 +77,7 @@ def _one_of(rows: pa.RecordBatch, names: Sequence[str]) -> tuple[str, Any, Any]:
 
 
 def _in_columns(bad: BadRows, fields: FieldMap) -> BadRows:
-    """Problems of fields as those of the columns that they fill."""
+    """Returns the problems with the names of columns in place of the names of their fields."""
     problems = []
     for each in bad.problems:
         column = fields.column_of(each.column) if each.column else None

@@ -1,4 +1,4 @@
-"""Columns of the table that no file of a load has: an error, so that no column becomes null by mistake."""
+"""Columns of the table that no file of a load has. They are an error, so that no column becomes null by mistake."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def unnamed_columns(
     table: pa.Schema, sources: Sequence[Source], names: Mapping[str, Sequence[str]], fields: FieldMap
 ) -> tuple[str, ...]:
-    """Returns the table's columns without a default that neither a file, whose fields are `names`, nor a folder nor an
-    expression has."""
+    """Returns the table's columns that have no default and no definition, and that no file (with the fields `names`),
+    no folder and no expression gives."""
     named = {fields.column_of(name) for source in sources for name in names[source.path]}
     named |= {fields.column_of(name) for source in sources for name, _ in source.folders}
     named |= fields.selected
@@ -31,13 +31,14 @@ def unnamed_columns(
 
 
 def may_be_missing(field: pa.Field) -> str | None:
-    """Returns what gives a column values that files do not have: its default, or its definition; None for neither."""
+    """Returns the text of the default or the definition of a column, which gives values that files do not have; None
+    for neither."""
     computed = computed_of(field)
     return default_of(field) or (describe_computed(computed) if computed is not None else None)
 
 
 def columns_with_values(rows: pa.RecordBatch, columns: Iterable[str]) -> set[str]:
-    """Returns the columns that are not null in every row."""
+    """Returns those of the columns that have a value in at least one row."""
     there = [name for name in columns if name in rows.schema.names]
     return {name for name in there if rows.column(name).null_count < rows.num_rows}
 

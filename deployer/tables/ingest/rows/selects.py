@@ -1,4 +1,4 @@
-"""Columns that SQL expressions over a file's fields give (`--select "EXPR AS column"`)."""
+"""Columns that SQL expressions over the fields of a file compute (`--select "EXPR AS column"`)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ _UNKNOWN = re.compile(r"No field named (.+?)\.(?:\s|$)")
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """A column and the expression that gives its values; `names` are those that the expression may mean fields by."""
+    """A column and the expression that computes its values. `names` are the words of the expression that may be names
+    of fields."""
 
     column: str
     expression: str
@@ -41,7 +42,8 @@ class Select:
 
 
 def select_of(text: str) -> Select:
-    """Reads `EXPR AS name`. Raises InvalidInput for text that is not one expression with a name."""
+    """Returns the column and the expression of `EXPR AS name`. Raises InvalidInput for text that is not one expression
+    with a name."""
     found = _AS.fullmatch(text)
     if found is None:
         raise InvalidInput(
@@ -66,9 +68,9 @@ def _quoted(name: str) -> str:
 
 
 def selected_types(fields: pa.Schema, selects: Sequence[Select], where: str) -> pa.Schema:
-    """Returns the columns that the expressions give over these fields, with the types of their values.
+    """Returns the columns that the expressions compute from these fields, with the types of their values.
 
-    Raises InvalidInput when one cannot be computed over them at all.
+    Raises InvalidInput where an expression cannot be computed from these fields.
     """
     nothing = pa.Table.from_batches([], _mentioned(fields, selects))
     return pa.schema([pa.field(select.column, _type(nothing, select, fields, where)) for select in selects])
@@ -102,12 +104,13 @@ def _not_computed(select: Select, reason: str, fields: pa.Schema, where: str) ->
 
 
 def _in_sql(name: str) -> str:
-    """Returns a field as expressions name it: in quotes unless it has small letters, digits and _ only."""
+    """Returns the name of a field in the form for expressions: in quotes, unless it has only small letters, digits and
+    _."""
     return name if re.fullmatch(r"[a-z_][a-z0-9_]*", name) else '"' + name.replace('"', '""') + '"'
 
 
 def _mentioned(fields: pa.Schema, selects: Sequence[Select]) -> pa.Schema:
-    """Returns the fields that expressions may mean, at least one: their rows are those of the values."""
+    """Returns the fields that expressions may name. Returns at least one field, which carries the number of rows."""
     names = {name for select in selects for name in select.names}
     found = [each for each in fields if each.name in names]
     return pa.schema([each.remove_metadata() for each in found or [*fields][:1]])
@@ -115,7 +118,7 @@ def _mentioned(fields: pa.Schema, selects: Sequence[Select]) -> pa.Schema:
 
 @dataclass(frozen=True, slots=True)
 class SelectedColumns:
-    """The values of each column, and the rows for which an expression fails (where the values are null)."""
+    """The values of each column, and the rows for which its expression fails. The values of these rows are null."""
 
     values: Mapping[str, Any]
     failed: Mapping[str, NDArray[np.bool_]]
@@ -139,15 +142,15 @@ def _computed(rows: pa.RecordBatch, select: Select) -> Any:
 
 
 def _plain(values: Any) -> Any:
-    """Texts and bytes in the form that columns are checked in."""
+    """Returns the values with string views as strings and binary views as binary, which the check of columns needs."""
     if pa.types.is_string_view(values.type):
         return values.cast(pa.string())
     return values.cast(pa.binary()) if pa.types.is_binary_view(values.type) else values
 
 
 def _one_by_one(rows: pa.RecordBatch, select: Select) -> tuple[Any, NDArray[np.bool_]]:
-    """Returns the values of an expression that fails for some rows: these are halved until each failing one is
-    alone."""
+    """Returns the values of an expression that fails for some rows, and a mask of these rows. Halves the rows
+    repeatedly until each failing row is separate. Raises InvalidInput for more than `MOST_FAILING` failing rows."""
     failed = np.zeros(rows.num_rows, np.bool_)
     found: list[Any] = []
     pending = [(0, rows.num_rows)]

@@ -1,4 +1,4 @@
-"""Converts dates and times from the forms in files to ISO 8601, which the columns' types take."""
+"""Converts dates and times in files to ISO 8601, from which columns of dates and timestamps are read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NAMED_MONTHS = ("%b %d %Y", "%b %d, %Y", "%d %b %Y", "%d-%b-%Y")
 _LIKE_A_DATE = re.compile(r"\s*[0-9]{1,4}([/.-])[0-9]{1,2}\1[0-9]{1,4}([ T][0-9:]{4,8})?\s*")
 _SAMPLE = datetime(2012, 12, 31)  # noqa: DTZ001 (a date)
 
-DateFormats = tuple[tuple[str | None, str], ...]  #: columns (None: all others) and their formats, as strptime's
+DateFormats = tuple[tuple[str | None, str], ...]  #: columns (None: all others) and their formats for strptime
 
 
 def date_format(text: str) -> tuple[str | None, str]:
@@ -37,7 +37,7 @@ def date_format(text: str) -> tuple[str | None, str]:
     """
     column, form = None, text
     for place in (found.start() for found in re.finditer("=", text)):
-        if _is_date(text[place + 1 :]):  # the last such: a column's name may have = and % in it
+        if _is_date(text[place + 1 :]):  # the last match counts, because a column's name may contain = and %
             column, form = text[:place], text[place + 1 :]
     if not _is_date(form):
         raise InvalidInput(
@@ -48,7 +48,7 @@ def date_format(text: str) -> tuple[str | None, str]:
 
 
 def _is_date(form: str) -> bool:
-    """Returns whether a date is the same after it was written and read in this format."""
+    """Returns whether a date that is written in this format is read back unchanged."""
     try:
         return "%" in form and datetime.strptime(_SAMPLE.strftime(form), form).date() == _SAMPLE.date()  # noqa: DTZ007
     except ValueError:
@@ -86,8 +86,8 @@ def _is_dated(kind: pa.DataType) -> bool:
 
 
 def as_iso(rows: pa.RecordBatch, table: pa.Schema, options: ReadOptions) -> pa.RecordBatch:
-    """Returns the rows with dates and times as ISO 8601: texts that match a format of the options, and local times with
-    the offset of their time zone. Texts that cannot be read are unchanged."""
+    """Returns the rows with dates and times in ISO 8601. Texts that match a format of the options are converted, and
+    local times get the offset of their time zone. Texts that cannot be read are unchanged."""
     if not options.date_formats and options.timezone is None:
         return rows
     formats = dict(options.date_formats)
@@ -104,13 +104,14 @@ def as_iso(rows: pa.RecordBatch, table: pa.Schema, options: ReadOptions) -> pa.R
 
 
 def formatted(values: Any, form: str, *, is_date: bool) -> Any:
-    """Returns texts that match the format as ISO 8601; midnight becomes a date where dates are wanted."""
+    """Returns the texts, with those that match the format in ISO 8601. If `is_date`, a time of midnight becomes a
+    date."""
 
     def iso(text: str | None) -> str | None:
         if text is None:
             return None
         try:
-            found = datetime.strptime(text.strip(), form)  # noqa: DTZ007 (an offset is there if the format has one)
+            found = datetime.strptime(text.strip(), form)  # noqa: DTZ007 (it has an offset if the format has one)
         except ValueError:
             return text
         midnight = found.time() == datetime.min.time()
@@ -122,7 +123,7 @@ def formatted(values: Any, form: str, *, is_date: bool) -> Any:
 
 
 def _with_offset(values: Any, unit: str, zone: str) -> Any:
-    """Returns local times in UTC; times that a change of clocks skips or repeats stay without an offset."""
+    """Returns local times in UTC. Times that a change of the clocks skips or repeats stay without an offset."""
     local = pc.if_else(pc.match_substring_regex(values, _HAS_OFFSET), None, values)
     times, _ = parsed(local, pa.timestamp(unit))
     first = _in_zone(times, zone, "earliest")
@@ -136,12 +137,12 @@ def _in_zone(times: Any, zone: str, which: str) -> Any:
 
 
 def _exists(times: Any, instants: Any) -> Any:
-    """Returns whether the instants have the local times from which they were made."""
+    """Returns whether the instants still have the local times from which they were computed."""
     return pc.equal(pc.local_timestamp(instants), times)
 
 
 def with_remarks(bad: BadRows, table: pa.Schema, options: ReadOptions) -> BadRows:
-    """Returns the problems of text, where a value is known to be in another form, with what that form is."""
+    """Returns the problems of texts with a remark on the form of the value, where that form is recognized."""
     problems = [replace(each, reason=each.reason + _remark(each, table, options)) for each in bad.problems]
     return replace(bad, problems=tuple(problems))
 
@@ -168,9 +169,10 @@ def _reads(text: str, kind: pa.DataType) -> bool:
 
 
 def detected_formats(texts: Sequence[str], formats: Sequence[str] = ()) -> list[str]:
-    """Returns the `formats` that read all texts (at least one); by default, formats in wide use.
+    """Returns those of the `formats` that match all texts. By default, tries widely used formats. `texts` has at least
+    one text.
 
-    Returns two where no day above 12 shows whether days or months come first.
+    Returns two formats where no text has a day above 12, which would show whether the day or the month comes first.
     """
     candidates = formats or [form + time for form in _DATE_FORMATS + _NAMED_MONTHS for time in _TIME_FORMATS]
     candidates = [form for form in candidates if _fits(form, texts[0])]

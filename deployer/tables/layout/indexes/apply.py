@@ -1,4 +1,4 @@
-"""Applies the plan's changes of a table's indexes."""
+"""Applies the changes of a table's indexes that a plan contains."""
 
 from __future__ import annotations
 
@@ -61,16 +61,17 @@ def settle_indexes(
 
 
 def rename_index(store: StateStore, root: str, table_id: str, name: str, after: IndexSpec) -> None:
-    """Renames the index of that name as `after`, which equals it in all else. Can be repeated after a crash.
+    """Renames the index `name` to the name of `after`, which has the same declaration. Can be repeated after a crash.
 
-    Raises Conflict when others keep committing, NotFound when the index does not exist.
+    Raises Conflict where others keep committing, NotFound where the index does not exist.
     """
     entry = store.instance().tables[table_id]
     location = dataset_location(root, entry)
     state = refresh(store, root, table_id)
     waiting = remembered_indexes(state.properties).get(name)
     if name in observed_indexes(open_dataset(location)):
-        remember(store, table_id, RememberedIndex(after, "building", state.dataset))  # keeps what Lance does not report
+        # The record keeps the parameters that Lance does not report.
+        remember(store, table_id, RememberedIndex(after, "building", state.dataset))
         reached("tables.index.begun")
 
         def rename(dataset: LanceDataset) -> None:
@@ -79,7 +80,7 @@ def rename_index(store: StateStore, root: str, table_id: str, name: str, after: 
         committed(entry, root, rename)
         reached("tables.index.renamed")
         refresh(store, root, table_id)
-    elif waiting is not None:  # it has no files yet
+    elif waiting is not None:  # the index has no files yet
         renamed = RememberedIndex(after, waiting.status, waiting.dataset)
         change_remembered(
             store, table_id, lambda all_: {**{key: all_[key] for key in all_ if key != name}, after.name: renamed}

@@ -1,7 +1,7 @@
-"""Indexes as programs ask for them: arguments in LanceDB's terms, checked and turned into declarations.
+"""The arguments with which programs create indexes, in LanceDB's terms: their check and conversion to declarations.
 
-The results are the same values as declarations in specs, so plans and `describe` show both in the same form. Defaults
-are those of the calls, which are not those of specs.
+The results are the same values as declarations in specs, so plans and `describe` show both in the same form. The
+defaults are those of LanceDB's calls and differ from those of specs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 VECTOR_TYPES = ("IVF_FLAT", "IVF_PQ", "IVF_HNSW_SQ", "IVF_HNSW_PQ")
 SCALAR_TYPES = ("BTREE", "BITMAP", "LABEL_LIST")
 _METRICS: Mapping[str, str] = {"euclidean": "l2"}
-#: The tokenizers that LanceDB knows by a name, as parameters; `en_stem` and the like are `_STEMS`.
+#: The parameters of the tokenizers that LanceDB has names for; `_STEMS` has those such as `en_stem`.
 _TOKENIZERS: Mapping[str, Mapping[str, Any]] = {
     "default": {"base_tokenizer": "simple"},
     "raw": {"base_tokenizer": "raw", "lower_case": False, "max_token_length": None},
@@ -56,8 +56,8 @@ _STEMS: Mapping[str, str] = {
 
 
 def requested_kind(index_type: str, known: Sequence[str], where: str) -> str:
-    """Returns the kind, as specs name it, of an index type of LanceDB. Raises InvalidInput with the nearest known
-    type."""
+    """Returns the kind, in the terms of specs, of an index type of LanceDB. Raises InvalidInput, with the nearest known
+    type, for an unknown one."""
     if str(index_type).upper() not in known:
         raise InvalidInput(f"{index_type!r} is not a type of index here", where=where, remedy=one_of(index_type, known))
     return str(index_type).lower()
@@ -66,9 +66,9 @@ def requested_kind(index_type: str, known: Sequence[str], where: str) -> str:
 def requested_index(
     columns: Sequence[Column], column: object, kind: str, parameters: Mapping[str, Any], where: str
 ) -> IndexSpec:
-    """Returns the declaration of an index of one column. Parameters that are None are left to their defaults.
+    """Returns the declaration of an index of one column. Parameters that are None get their defaults.
 
-    Raises InvalidInput for a column that does not exist or of another type, and for parameters that do not fit.
+    Raises InvalidInput for a column that does not exist or whose type does not fit, and for invalid parameters.
     """
     parameters = {name: value for name, value in parameters.items() if value is not None}
     if "metric" in parameters:
@@ -102,9 +102,9 @@ def requested_index(
 def text_parameters(
     tokenizer_name: str | None, parameters: Mapping[str, Any], further: Mapping[str, Any], where: str
 ) -> dict[str, Any]:
-    """Returns the parameters of a full-text index; a named tokenizer decides those that it is about, as in LanceDB.
+    """Returns the parameters of a full-text index. A named tokenizer overrides some of the parameters, as in LanceDB.
 
-    `further` are parameters that only specs have, such as those of `ngram`. Raises InvalidInput for others.
+    `further` are parameters that only specs have, such as those of `ngram`. Raises InvalidInput for unknown ones.
     """
     found = {**parameters, **_tokenizer(tokenizer_name, where)}
     if further.get("use_tantivy"):
@@ -134,14 +134,14 @@ def _tokenizer(name: str | None, where: str) -> Mapping[str, Any]:
 
 
 def refuse_accelerator(accelerator: object, where: str) -> None:
-    """Raises Refused for an accelerator: Lance uses one only to train centroids, with PyTorch in this process."""
+    """Raises Refused for an accelerator. Lance would use it only to train centroids, with PyTorch in this process."""
     if accelerator is not None:
         what = f"accelerator {accelerator!r} is not supported: indexes are trained and built on CPUs"
         raise Refused(what, where=where, remedy="leave `accelerator` out")
 
 
 def _check(name: str, value: Any, schema: Mapping[str, Any], where: str) -> None:
-    """Raises InvalidInput for a value that the parameter's JSON Schema does not take."""
+    """Raises InvalidInput for a value that does not match the parameter's JSON Schema."""
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     match schema["type"]:
         case "integer" if "enum" in schema:

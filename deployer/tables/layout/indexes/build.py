@@ -1,4 +1,4 @@
-"""Building, dropping and catching up the indexes of a table. Every step can be repeated after a crash.
+"""Builds, drops and updates the indexes of a table. Every step can be repeated after a crash.
 
 An index is recorded before Lance builds it, and is ready when the dataset has it. An index on vectors waits until there
 are enough rows for training: on an empty table, Lance would accept the declaration, forget the number of partitions,
@@ -42,16 +42,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Lance warns on stderr that it will leave centroids out of statistics unless this is set. Nothing here reads them.
+# Without this setting, Lance warns on stderr that it will leave centroids out of statistics. No code here reads them.
 os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")
 
-ATTEMPTS = 20  #: how often an index is committed again after others committed first
+ATTEMPTS = 20  #: attempts to commit an index while others commit first
 _BACKOFF = Backoff(first=0.05, longest=5.0)
 
 
 @dataclass(frozen=True, slots=True)
 class IndexInfo:
-    """An index of a table: its declaration, its status, and how many rows a search by it need not scan."""
+    """An index of a table: its declaration, its status, and the number of rows that it contains or lacks."""
 
     name: str
     kind: str
@@ -60,7 +60,7 @@ class IndexInfo:
     status: str
     indexed_rows: int
     unindexed_rows: int
-    waits_for_rows: int  #: how many rows a pending index needs, 0 for others
+    waits_for_rows: int  #: the number of rows that a pending index needs; 0 for other indexes
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +82,10 @@ def build_index(
     replaced: str = "",
     plan: BuildPlan = IN_ONE_PART,
 ) -> bool:
-    """Builds the index, and replaces an index of that name, and the one named `replaced`, in one commit.
+    """Builds the index. The commit also replaces an index of the same name, and the one named `replaced`.
 
-    Returns False when the index stays pending for lack of rows; the index to replace stays until then. Raises Conflict
-    when others keep committing, DeployerError with Lance's message, and the errors of a build on another machine.
+    Returns False where the index stays pending for lack of rows; the index to replace then stays. Raises Conflict where
+    others keep committing, DeployerError with Lance's message, and the errors of a build on another machine.
     """
     entry = store.instance().tables[table_id]
     state = refresh(store, root, table_id)
@@ -108,12 +108,12 @@ def build_index(
     reached("tables.index.built")
     state = refresh(store, root, table_id)
     if replaced != index.name and replaced in remembered_indexes(state.properties):
-        drop_index(store, root, table_id, replaced)  # a part of it that others added meanwhile, or its declaration
+        drop_index(store, root, table_id, replaced)  # drops parts that others added meanwhile, and the declaration
     return True
 
 
 def drop_index(store: StateStore, root: str, table_id: str, name: str) -> None:
-    """Drops the index, or the declaration of one that waits for rows; does nothing when it does not exist."""
+    """Drops the index, or the declaration of an index that waits for rows. Does nothing where it does not exist."""
     entry = store.instance().tables[table_id]
     if name in observed_indexes(open_dataset(dataset_location(root, entry))):
         committed(entry, root, lambda dataset: dataset.drop_index(name))
@@ -133,7 +133,7 @@ def build_or_empty(
     entry = store.instance().tables[table_id]
     if index.name in observed_indexes(open_dataset(dataset_location(root, entry))):
         committed(entry, root, lambda dataset: dataset.drop_index(index.name))
-        build_index(store, root, table_id, index, on_progress)  # it is remembered without what was built
+        build_index(store, root, table_id, index, on_progress)  # records the pending index without the dropped one
 
 
 def catch_up(
@@ -143,8 +143,8 @@ def catch_up(
     on_progress: OnProgress = no_progress,
     plan_build: PlanBuild = in_one_part,
 ) -> CaughtUp:
-    """Builds pending indexes that now have enough rows, and adds new rows to the others. Never raises failures of
-    Lance."""
+    """Builds pending indexes that now have enough rows, and adds new rows to the others. Failures of Lance are in the
+    result and are not raised."""
     built: list[str] = []
     try:
         state = refresh(store, root, table_id)
@@ -194,17 +194,18 @@ def _behind(dataset: LanceDataset, remembered: Mapping[str, RememberedIndex], fr
 
 
 def _lost(dataset: LanceDataset, remembered: Mapping[str, RememberedIndex], fragments: frozenset[int]) -> list[str]:
-    """Returns indexes on a field of a struct that contain none of the fragments, as after all were rewritten: Lance
-    cannot extend these."""
+    """Returns the indexes on a field of a struct that contain none of the fragments, for example after all fragments
+    were rewritten. Lance cannot extend these indexes."""
     observed = observed_indexes(dataset)
     nested = [name for name, each in remembered.items() if each.status == "ready" and "." in each.index.columns[0]]
     return [name for name in nested if fragments and name in observed and not observed[name].fragments & fragments]
 
 
 def join_parts(store: StateStore, root: str, table_id: str) -> None:
-    """Joins the parts of each index that has several, as an index on vectors has after some loads; other indexes stay.
+    """Joins the parts of each index that has several, such as an index on vectors after some loads.
 
-    Where row ids are stable, Lance refuses to join fragments that are in different parts of an index.
+    This must precede a join of fragments: where row ids are stable, Lance refuses to join fragments that are in
+    different parts of an index.
     """
     entry = store.instance().tables[table_id]
     observed = observed_indexes(open_dataset(dataset_location(root, entry)))
@@ -218,7 +219,7 @@ def join_parts(store: StateStore, root: str, table_id: str) -> None:
 
 
 def index_infos(table: ReadTable) -> tuple[IndexInfo, ...]:
-    """Returns the table's indexes by name, those that wait for rows too."""
+    """Returns the table's indexes in the order of their names, including those that wait for rows."""
     remembered = remembered_indexes(table.state.properties)
     observed = observed_indexes(table.dataset()) if remembered else {}
     return tuple(_info(table.state, remembered[name], observed.get(name)) for name in sorted(remembered))
@@ -235,10 +236,10 @@ def _info(state: TableState, remembered: RememberedIndex, observed: ObservedInde
 
 
 def rows_needed(index: IndexSpec) -> int:
-    """Returns the least number of rows that the index is built on: a codeword or a partition needs a vector of its
-    own."""
+    """Returns the smallest number of rows for which the index is built. Each codeword and each partition needs its own
+    vector."""
     if index.kind not in VECTOR_KINDS:
-        # Lance cannot extend an index that was built on a field of a struct while there were no rows.
+        # Lance cannot extend an index on a field of a struct that was built when there were no rows.
         return 1 if "." in index.columns[0] else 0
     partitions, bits = (index.parameters.get(name) for name in ("num_partitions", "num_bits"))
     codewords = 2 ** (bits if isinstance(bits, int) else NUM_BITS) if index.kind.endswith("_pq") else 1
@@ -260,7 +261,8 @@ def rows_for(dataset: LanceDataset, index: IndexSpec) -> int:
 
 
 def committed(entry: TableEntry, root: str, commit: Callable[[LanceDataset], T]) -> T:
-    """Returns the result of `commit` on the newest version, tried again when others commit first."""
+    """Returns the result of `commit` on the newest version. Tries again where others commit first; raises Conflict
+    after `ATTEMPTS`."""
     location, where = dataset_location(root, entry), f"table/{entry.full_name}"
     for _ in _BACKOFF.attempts(ATTEMPTS):
         dataset = open_dataset(location)
@@ -281,7 +283,7 @@ def committed(entry: TableEntry, root: str, commit: Callable[[LanceDataset], T])
 
 
 def remember(store: StateStore, table_id: str, remembered: RememberedIndex) -> None:
-    """Records the declaration, and replaces one of the same name."""
+    """Records the index, and replaces a record of the same name."""
     change_remembered(store, table_id, lambda indexes: {**indexes, remembered.index.name: remembered})
 
 

@@ -1,7 +1,7 @@
 """Creates one index of a table for a program, and replaces the column's existing index.
 
-It is recorded like an index that a plan builds, with the author and time in the state log. Specs that do not declare it
-then differ from the table, as with a service that is attached by hand.
+The new index is recorded like an index that a plan builds, with the author and time in the state log. Specs that do not
+declare it then differ from the table, as with a service that is attached by hand.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def create_index(
     """Builds the index and returns it with its name: its own, or the current name of the index that it replaces.
 
     An index for the same kind of search on the same column is replaced in one commit, so that every version has one of
-    them. Raises Refused when there is one and `replaces` is false, when another index has the name, and when the table
-    has too few rows; Conflict when others keep committing. Nothing changes then.
+    them. Raises Refused where such an index exists and `replaces` is false, where another index has the name, and where
+    the table has too few rows; Conflict where others keep committing. After an error, the table is unchanged.
     """
     index, replaced = require_creatable(table, index, replaces=replaces)
     table_id = table.entry.table_id
@@ -52,9 +52,9 @@ def create_index(
 
 
 def require_creatable(table: OpenTable, index: IndexSpec, *, replaces: bool) -> tuple[IndexSpec, str]:
-    """Returns the index with the name that it gets, and the name of the one that it replaces; empty for none.
+    """Returns the index with its final name, and the name of the index that it replaces; empty for none.
 
-    Raises Refused as `create_index` does.
+    Raises Refused for the same reasons as `create_index`.
     """
     index, replaced = _named(table, index, replaces)
     dataset = table.dataset()
@@ -70,7 +70,8 @@ def require_creatable(table: OpenTable, index: IndexSpec, *, replaces: bool) -> 
 
 
 def remove_index(table: OpenTable, name: str) -> None:
-    """Drops the index of that name, also one that waits for rows. Raises NotFound with the nearest name."""
+    """Drops the index of that name, even if it waits for rows. Raises NotFound, with the nearest name, where it does
+    not exist."""
     names = [each.name for each in list_indices(table)]
     if name not in names and name not in remembered_indexes(table.state.properties):
         near = nearest(name, names)
@@ -101,7 +102,7 @@ def _named(table: OpenTable, index: IndexSpec, replaces: bool) -> tuple[IndexSpe
 
 
 def _is_alike(one: IndexConfig, other: IndexSpec) -> bool:
-    """Returns whether searches use either of them for the same thing."""
+    """Returns whether both indexes serve the same kind of search."""
     return _family(one.kind) == _family(other.kind)
 
 
@@ -114,7 +115,7 @@ def _family(kind: str) -> str:
 def _without_begun(
     now: dict[str, RememberedIndex], index: IndexSpec, known: RememberedIndex | None
 ) -> dict[str, RememberedIndex]:
-    """Returns the records from before a failed build."""
+    """Returns the records `now`, with the record of a failed build replaced by the one from before the build."""
     found = now.get(index.name)
     if found is None or found.status != "building" or found.index != index:
         return now

@@ -1,4 +1,4 @@
-"""The indexes of a table in LanceDB's terms: as `list_indices` and `index_stats` of its tables show them."""
+"""The indexes of a table in LanceDB's terms, in the form of `list_indices` and `index_stats` of its tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from deployer.tables.layout.indexes.build import index_infos
 if TYPE_CHECKING:
     from deployer.tables.open_table import ReadTable
 
-#: LanceDB's names of types: in lists of indexes, and in their statistics where it is another than the kind's.
+#: LanceDB's names of index types in lists of indexes, by kind
 _TYPES: Mapping[str, str] = {
     "btree": "BTree",
     "bitmap": "Bitmap",
@@ -28,8 +28,8 @@ _TYPES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class IndexConfig:
-    """An index of a table. `index_type` is LanceDB's name of the type; `kind` and `parameters` are as specs have them,
-    without parameters that equal their defaults there. `status` is `ready`, or `pending` for lack of rows."""
+    """An index of a table. `index_type` is LanceDB's name of the type. `kind` and `parameters` are in the terms of
+    specs, without parameters that equal the defaults of specs. `status` is `ready`, or `pending` for lack of rows."""
 
     name: str
     index_type: str
@@ -45,10 +45,10 @@ class IndexConfig:
 
 @dataclass(frozen=True, slots=True)
 class IndexStatistics:
-    """The progress of an index: rows that it has and rows that searches scan beside it, and how many parts it consists
-    of.
+    """The progress of an index: the number of rows in it, of rows that searches must scan in addition, and of its parts
+    (`num_indices`).
 
-    `distance_type` is that of an index on vectors.
+    `distance_type` is set only for an index on vectors.
     """
 
     num_indexed_rows: int
@@ -69,7 +69,8 @@ def _attribute(of: IndexConfig | IndexStatistics, name: str) -> Any:
 
 
 def list_indices(table: ReadTable) -> list[IndexConfig]:
-    """Returns the table's indexes by name: those that wait for rows too, and those that no spec can declare."""
+    """Returns the table's indexes in the order of their names, including those that wait for rows and those that specs
+    cannot declare."""
     known = {
         each.name: IndexConfig(
             each.name, _TYPES.get(each.kind, each.kind), list(each.columns), each.kind, each.parameters, each.status
@@ -92,7 +93,7 @@ def list_indices(table: ReadTable) -> list[IndexConfig]:
 
 
 def index_stats(table: ReadTable, name: str) -> IndexStatistics | None:
-    """Returns the statistics of the index of that name; None where there is none, or it waits for rows."""
+    """Returns the statistics of the index of that name; None where it does not exist or waits for rows."""
     dataset = table.dataset()
     described = next((each for each in dataset.describe_indices() if each.name == name), None)
     config = next((each for each in list_indices(table) if each.name == name), None)

@@ -1,8 +1,8 @@
-"""Writes an index: by one call of Lance, or in parts that are built at a time and published together.
+"""Writes an index, either with one call of Lance or in parts that are built separately and published together.
 
-Lance uses all cores of a machine for one call. Parts are for several machines, and for builds that can be interrupted:
-between two parts. What is written before a crash or an interruption are files that no version has; `table gc` removes
-them.
+Lance uses all cores of a machine for one call. Parts serve builds on several machines, and builds that can be
+interrupted between two parts. Files that are written before a crash or an interruption belong to no version;
+`table gc` removes them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from deployer.specs.model import IndexSpec
     from deployer.state.store import StateStore
 
-#: Builds segments, on whatever machines: gets the dataset, the jobs and a callback for further rows, and returns what
-#: each job made.
+#: Callback that builds segments, on any machines. It gets the dataset, the jobs and a callback for the number of
+#: further rows, and returns the segments of each job.
 RunParts = Callable[["LanceDataset", Sequence[SegmentJob], Callable[[int], None]], list[list[Any]]]
 
-#: Builds an index on another machine from beginning to end, as `build_index` does on this one: gets the store, the
-#: root, the table's id, the index, the name of the one that it replaces, and a progress callback. Returns the same.
+#: Callback that builds an index completely on another machine, as `build_index` does on this one. It gets the store,
+#: the root, the table's id, the index, the name of the index that it replaces, and a progress callback. It returns the
+#: same result as `build_index`.
 BuildElsewhere = Callable[["StateStore", str, str, "IndexSpec", str, OnProgress], bool]
 
 
@@ -39,8 +40,8 @@ def one_by_one(dataset: LanceDataset, jobs: Sequence[SegmentJob], on_rows: Calla
 
 @dataclass(frozen=True, slots=True)
 class BuildPlan:
-    """The build of an index: the most parts, the builder, and the options of Lance for the build; or
-    `elsewhere`, which decides the rest."""
+    """The build of an index: the largest number of parts, the builder, and Lance's options for the build. If
+    `elsewhere` is given, it builds the index instead."""
 
     parts: int = 1
     run: RunParts = one_by_one
@@ -50,28 +51,29 @@ class BuildPlan:
 
 IN_ONE_PART = BuildPlan()
 
-#: Plans the build of an index of the dataset at a location, with so many rows.
+#: Callback that plans the build of an index. It gets the location of the dataset and its number of rows.
 PlanBuild = Callable[[str, int], BuildPlan]
 
 
 def in_one_part(_location: str, _rows: int) -> BuildPlan:
-    """Plans one part, whatever the dataset is."""
+    """Returns a plan with one part for every dataset."""
     return IN_ONE_PART
 
 
 def write_index(
     location: str, dataset: LanceDataset, index: IndexSpec, replaced: str, plan: BuildPlan, on_progress: OnProgress
 ) -> None:
-    """Writes the index and commits it to the opened version, without those of its name and of the `replaced` one.
+    """Writes the index and commits it to the opened version. The commit removes an index of the same name and the
+    `replaced` one.
 
-    Raises Lance's own failure where it refuses the commit, Interrupted between parts.
+    Raises Lance's own error where Lance refuses the commit. May raise Interrupted between two parts.
     """
     columns = {each.name: tuple(each.field_names) for each in dataset.describe_indices()}
     before = {index.name, replaced} & columns.keys()
     is_plain = all(name == index.name and columns[name] == index.columns for name in before)
     is_empty = not dataset.get_fragments()
     if is_empty or (plan.parts <= 1 and is_plain):
-        for name in () if is_plain else before:  # which find nothing in a table without rows
+        for name in () if is_plain else before:  # in a table without rows, searches do not miss the dropped indexes
             dataset.drop_index(name)
         _in_one_call(dataset, index, plan.options, on_progress)
         return

@@ -1,4 +1,4 @@
-"""Ranges of keys that rows are gathered by: the leaves, the large ones cut further so that several tasks share them."""
+"""Ranges of keys by which rows are collected: the leaves, with large leaves cut further for several tasks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SAMPLE_ROWS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """Key ranges in ascending order: `splits` part them, `partitions[i]` is the leaf that range i lies in."""
+    """Key ranges in ascending order. `splits` are the bounds between them, `partitions[i]` is the leaf of range i."""
 
     splits: tuple[tuple[KeyValue, ...], ...]
     partitions: tuple[str, ...]
@@ -31,7 +31,7 @@ class Ranges:
 
 
 def cut(leaves: Ranges, sample: pa.Table, rows: int, target: int) -> Ranges:
-    """Returns the leaves, each cut where its share of `rows` is above `target` rows, going by a sample of the row keys.
+    """Returns the leaves. A leaf with more than `target` of the `rows`, estimated from a sample of row keys, is cut.
 
     A wrong estimate only makes files of uneven sizes.
     """

@@ -1,8 +1,8 @@
 """The distribution of the keys of many rows, in little memory: a quantile sketch over a sample of their encoded row
 keys.
 
-Encoded keys compare as bytes in key order whatever their types (`deployer.state.model.keys`), so one sketch of bytes
-does for every type and for keys of several columns.
+The byte order of encoded keys is the order of the keys, whatever their types (`deployer.state.model.keys`). Therefore
+one sketch of bytes serves every type and keys of several columns.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from deployer.datasets.ordering.key_ranges import comparable
 from deployer.state.model.keys import encode_key
 
 SAMPLE_ROWS = 65_536  #: default number of sampled rows
-_K = 65_535  #: of the KLL sketch, its most: ranks are exact up to about that many rows, and within 0.01% above
-_GRID = 256  #: ranks that are tried when a few keys have most of the rows
+_K = 65_535  #: the largest k of a KLL sketch: ranks are exact up to about this many rows, and within 0.01% above
+_GRID = 256  #: the number of ranks that are tried where a few keys have most of the rows
 
 
 class KeySketch:
-    """Quantiles of row keys. `rows` is the expected number of rows, of which about `sample` are used.
+    """The quantiles of row keys. `rows` is the expected number of rows, of which about `sample` are used.
 
     The sample has a fixed seed, so the same rows give the same sample.
     """
@@ -33,8 +33,8 @@ class KeySketch:
         self._share = min(1.0, sample / max(rows, 1))
         self._random = np.random.default_rng(0)
         self._sketch = datasketches.kll_items_sketch(_K)
-        self.rows = 0  #: that came
-        self.sampled = 0  #: of them, that the sketch holds
+        self.rows = 0  #: the number of added rows
+        self.sampled = 0  #: the number of added rows in the sketch
 
     def add(self, keys: Sequence[pa.Array | pa.ChunkedArray]) -> None:
         """Adds rows by their row-key columns, which have no nulls."""
@@ -50,9 +50,10 @@ class KeySketch:
             self._sketch.update(encode_key(self._kinds, row))
 
     def split_points(self, parts: int) -> list[bytes]:
-        """Encoded keys that part the rows into `parts` of about the same size, ascending; the first part is not empty.
+        """Returns ascending encoded keys that divide the rows into `parts` of about the same size. The first part is
+        not empty.
 
-        Fewer where a few keys are most of the rows, since rows of one key stay together.
+        Returns fewer keys where a few keys have most of the rows, because rows with the same key stay together.
         """
         if not self.sampled or parts < 2:
             return []

@@ -1,8 +1,8 @@
-"""The partition tree of a table with the sizes of its partitions, only from the state store.
+"""The partition tree of a table with the sizes of its partitions, read only from the state store.
 
-A file is recorded in the leaf that holds all of its keys. A file across several leaves, because these were split after
-it was written or another program wrote it, is recorded in a partition above them or in none; look-ups find it by its
-range of keys, like any file. Its rows are counted in equal shares for these leaves.
+A file is recorded in the leaf that contains all of its keys. A file may have keys of several leaves, because these were
+split after it was written, or because another program wrote it. Such a file is recorded in a partition above the leaves
+or in none. Look-ups find it by its range of keys, like any file. Its rows are counted in equal shares for these leaves.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from deployer.tables.open_table import ReadTable
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Rows, bytes and files recorded in one partition; `across` are about the rows of files that reach into it and
-    into others."""
+    """The rows, bytes and files that are recorded in one partition. `across` is the estimated number of its rows in
+    files that have keys of several leaves."""
 
     rows: int = 0
     bytes: int = 0
@@ -36,8 +36,8 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class PartitionInfo:
-    """A node of the tree. Keys are as a spec writes them: from `lower` (None: the first) to below `upper` (None: the
-    last); `depth` counts from the root, which is 0."""
+    """A node of the tree. Its keys are from `lower` (None: the first) to below `upper` (None: the last), in the form of
+    specs. `depth` is 0 for the root."""
 
     partition: str
     parent: str | None
@@ -51,9 +51,9 @@ class PartitionInfo:
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """A file by its fragment's id; keys as a spec writes them, None where they are unknown.
+    """A file by the id of its fragment. Keys are in the form of specs; None where they are unknown.
 
-    `partition` is the leaf that holds all of it; None for one that lies across leaves.
+    `partition` is the leaf that contains all of its keys; None for a file with keys of several leaves.
     """
 
     fragment: int
@@ -83,7 +83,7 @@ def sizes_of(state: TableState) -> dict[str, Sizes]:
 
 
 def _across(state: TableState, files: pa.Table) -> dict[str, float]:
-    """Returns the estimated rows in each leaf of files across several leaves."""
+    """Returns the estimated number of rows in each leaf that are in files with keys of several leaves."""
     leaves = state.leaves()
     ids = pa.array([leaf.partition_id for leaf in leaves], pa.string())
     inside = pc.is_in(pc.cast(files["partition"], pa.string()), value_set=ids)
@@ -98,15 +98,16 @@ def _across(state: TableState, files: pa.Table) -> dict[str, float]:
 
 
 def reach(lowers: list[bytes], min_key: bytes | None, max_key: bytes | None) -> tuple[int, int]:
-    """Returns the first and the last leaf, by number, that keys from `min_key` to `max_key` lie in."""
+    """Returns the indexes of the first and the last leaf with keys from `min_key` to `max_key`. Returns all leaves for
+    an unknown range."""
     if min_key is None or max_key is None:
         return 0, len(lowers) - 1
     return bisect_right(lowers, min_key) - 1, bisect_right(lowers, max_key) - 1
 
 
 def leaf_of(state: TableState, file: File) -> Partition | None:
-    """Returns the leaf that holds all keys of the file; None where it lies across several, or its keys are not
-    known."""
+    """Returns the leaf that contains all keys of the file; None where the file has keys of several leaves, or its keys
+    are unknown."""
     leaves = state.leaves()
     if len(leaves) == 1:
         return leaves[0]
@@ -115,7 +116,7 @@ def leaf_of(state: TableState, file: File) -> Partition | None:
 
 
 def partition_infos(table: ReadTable) -> list[PartitionInfo]:
-    """Returns the tree from the root on, each partition before its children, and these in the order of their keys."""
+    """Returns the tree, beginning with the root. Each partition is before its children, which are in key order."""
     sizes = sizes_of(table.state)
     return list(_below(table, root_of(table.state.partitions), 0, sizes))
 
@@ -178,5 +179,5 @@ def _names_below(state: TableState, partition: str) -> set[str]:
 
 
 def key_document(table: ReadTable, encoded: bytes) -> Any:
-    """Returns an encoded key, or prefix of one, as a spec writes it."""
+    """Returns an encoded key, or a prefix of one, in the form of specs."""
     return split_point_document(decode_key(table.kinds, encoded), table.key_columns)

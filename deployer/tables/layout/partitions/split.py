@@ -1,9 +1,10 @@
 """Splits leaves with more rows than the limit, at quantiles of their keys.
 
 No row is moved. A split is one transaction on the table's log: the leaf becomes an inner partition with leaves below
-it, and its files that fit into one of these are recorded there. A file across several stays recorded where it was, and
-look-ups find it by its range of keys, so that they open the same files as before; later loads write into the new
-leaves. Concurrent writers are not affected: a file written for the former leaf is recorded in the same way.
+it. Each of its files whose keys are all in one new leaf is recorded in that leaf. The other files stay recorded in the
+former leaf. Look-ups find them by their ranges of keys, and therefore open the same files as before. Later loads write
+into the new leaves. Concurrent writers are not affected: a file that is written for the former leaf is recorded in the
+same way.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ from deployer.tables.layout.partitions.key_sketch import KeySketch
 from deployer.tables.layout.partitions.sizes import key_document, leaf_of, reach, sizes_of
 from deployer.tables.open_table import OpenTable, open_entry
 
-ATTEMPTS = 20  #: how often one leaf is tried again because others commit meanwhile
+ATTEMPTS = 20  #: attempts to split a leaf while others keep committing
 
 
 @dataclass(frozen=True, slots=True)
 class LeafSplit:
-    """A leaf that had `rows` rows and was split at `points`, which are as a spec writes them, into `leaves`."""
+    """A leaf with `rows` rows that was split at `points` (in the form of specs) into `leaves`."""
 
     partition: str
     rows: int
@@ -47,7 +48,8 @@ class LeafSplit:
 
 @dataclass(frozen=True, slots=True)
 class SplitResult:
-    """The result of a split. `unsplit` are leaves above the limit all of whose rows have one key, with their rows.
+    """The result of a split. `unsplit` has the leaves above the limit whose rows all have the same key, with their
+    number of rows.
 
     `failure` is the reason why an automatic split ended early; completed splits stay.
     """
@@ -69,10 +71,10 @@ def split_leaves(
     *,
     dry_run: bool = False,
 ) -> SplitResult:
-    """Splits every leaf that holds more than `max_rows` rows, or than the table declares. Can be repeated at any time.
+    """Splits every leaf that has more than `max_rows` rows (None: the table's declared limit). Can be repeated.
 
     A leaf is halved until no part is above the limit, as estimated from a sample of its keys. Raises InvalidInput for a
-    table without row keys and where nothing says a limit.
+    table without row keys, and where neither the caller nor the table gives a limit.
     """
     table = _opened(store, root, table_id)
     limit = max_rows if max_rows is not None else leaf_limit(table.state)
@@ -116,8 +118,8 @@ def split_leaves(
 def split_after_load(
     store: StateStore, root: str, table_id: str, on_progress: OnProgress = no_progress
 ) -> SplitResult | None:
-    """Runs `split_leaves` where the table declares a limit and is online, otherwise returns None. The load before it
-    stays in any case."""
+    """Runs `split_leaves` where the table declares a limit and is online; otherwise returns None. A failure is part of
+    the result and does not affect the load before it."""
     try:
         state = store.table(table_id)
         if leaf_limit(state) is None or not state.properties.online or not state.properties.row_keys:
@@ -139,7 +141,7 @@ def declare_split_points(store: StateStore, root: str, table_id: str) -> tuple[A
 
 
 def planned_splits(leaf: str, points: Sequence[bytes]) -> list[PartitionSplit]:
-    """Splits that part a leaf at all of the points, the one in the middle first; ids are random."""
+    """Returns the splits that divide a leaf at all of the points, with the middle point first; ids are random."""
     if not points:
         return []
     middle = len(points) // 2
@@ -169,12 +171,12 @@ def _opened(store: StateStore, root: str, table_id: str) -> OpenTable:
 
 
 def _again(table: OpenTable) -> OpenTable:
-    """Returns the table with its newest state, also where its dataset is at the same version."""
+    """Returns the table with its newest state, even if its dataset is still at the same version."""
     return _opened(table.store, table.root, table.entry.table_id)
 
 
 def _parts(rows: int, limit: int) -> int:
-    """Returns the least power of two that brings each part to the limit: a part is then at least half full."""
+    """Returns the smallest power of two for which no part is above the limit. A part is then at least half full."""
     parts = 1
     while rows > parts * limit:
         parts *= 2
@@ -186,7 +188,8 @@ def _inside(leaf: Partition, points: Sequence[bytes]) -> list[bytes]:
 
 
 def _sketch(table: OpenTable, leaf: Partition) -> KeySketch:
-    """Returns the keys of the leaf's rows, wherever their files are recorded; its `rows` are exact."""
+    """Returns a sketch of the keys of the leaf's rows, whichever partition their files are recorded in. Its `rows` is
+    exact."""
     names = list(table.row_keys)
     files = table.state.files.overlapping(leaf.lower, leaf.upper)
     dataset = table.dataset()
@@ -286,7 +289,7 @@ def _ids(files: Sequence[File]) -> tuple[int, ...]:
 
 
 def _record(table: OpenTable, updates: Sequence[TableUpdate], unchanged: Sequence[TableRequirement]) -> bool:
-    """Returns False when the table changed: results that were computed for its files may be out of date."""
+    """Commits the updates. Returns False where the table has changed, because they may then be out of date."""
     try:
         table.store.commit(table.state.table_id, updates, unchanged)
     except Conflict:

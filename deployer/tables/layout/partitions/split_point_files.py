@@ -1,7 +1,7 @@
-"""Split points as a text file: one a line, ascending; of several row keys a JSON list such as `["DL", 500]`.
+"""Split points as a text file, with one split point on each line, in ascending order.
 
-A value is written as specs write it. With `base64` each line is the base64 of that text, or of a binary key's bytes,
-so that keys may hold line ends.
+A value has the form of specs. A point of several row keys is a JSON list such as `["DL", 500]`. With `base64`, each
+line is the base64 of that text, or of the bytes of a binary key, so that keys may contain line ends.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from deployer.specs.types.types import Column, Scalar
 from deployer.specs.values.keys import key_value, order_of
 from deployer.specs.yaml.nodes import resolve_plain
 
-MAX_BYTES = 256 * 2**20  #: of a file of split points
+MAX_BYTES = 256 * 2**20  #: the largest size of a file of split points
 _NOT_TEXT = frozenset(("bool", *INTEGERS, *FLOATS, "duration"))
 
 
 def read_split_points(
     path: Path, keys: Sequence[Column], *, in_base64: bool = False
 ) -> tuple[tuple[KeyValue, ...], ...]:
-    """Returns the split points of a file for these row keys; raises InvalidInput that names the line."""
+    """Returns the split points of a file for these row keys. Raises InvalidInput, which names the line, for errors in
+    the file."""
     try:
         lines = read_limited(path, MAX_BYTES).decode().splitlines()
     except OSError as error:
@@ -57,7 +58,8 @@ def read_split_points(
 
 
 def split_points_text(points: Iterable[Sequence[KeyValue]], keys: Sequence[Column], *, in_base64: bool = False) -> str:
-    """Returns the inverse: the text of a file. Raises InvalidInput for a key with a line end that is not in base64."""
+    """Returns the text of a file, which `read_split_points` reads. Raises InvalidInput for a key that is empty or has a
+    line end, unless `in_base64`."""
     lines = []
     for point in points:
         document = split_point_document(tuple(point), keys)

@@ -13,7 +13,7 @@ from deployer.state.model.partitions import partition_tree
 
 
 def encoded_split_points(spec: TableSpec) -> tuple[bytes, ...]:
-    """Returns one encoded prefix of the row-key tuple a split point, in ascending order."""
+    """Returns an encoded prefix of the row-key tuple for each split point, in ascending order."""
     columns = {column.name: column for column in spec.columns}
     kinds = [key_kind(columns[name]) for name in spec.row_keys]
     return tuple(encode_key(kinds[: len(point)], point) for point in spec.split_points)

@@ -1,6 +1,6 @@
-"""Datasets that `up` would remove from storage now, beside those of a plan's changes: from live state.
+"""Datasets that `up` would remove from storage now, in addition to those of a plan's changes, from live state.
 
-Only datasets to remove are examined, so that a lake without them has no cost.
+Only datasets to remove are examined, so a lake without them has no cost.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _REWRITING = (c.ChangeRowKeys, c.ChangeSortKeys, c.ChangeSplitPoints, c.ChangeSt
 def foreseen_removals(
     plan: Plan, live: LiveLake, root: str, *, desired: Lake, owner: str, allow_destroy: Collection[str], now: int
 ) -> tuple[Removal, ...]:
-    """Returns the datasets that go with the plan at `now` (ms), by table; those that savepoints or late rows need do
-    not, nor those that the specs, `desired`, keep longer than the state says.
+    """Returns the datasets that are removed with the plan at `now` (ms), by table. Leaves out datasets that savepoints
+    or late rows need, and those that the specs, `desired`, keep longer than the state says.
 
     `owner` is the `project/stack` whose unfinished deletions are ended.
     """
@@ -131,7 +131,8 @@ def _removal(
 
 
 def _rows(location: str, dataset: FormerDataset) -> int | None:
-    """Returns the rows of its last recorded version; None for an unfinished one, and where they cannot be counted."""
+    """Returns the number of rows of the last recorded version of a dataset; None for an unfinished dataset, and where
+    the rows cannot be counted."""
     if dataset.status == "writing":
         return None
     try:

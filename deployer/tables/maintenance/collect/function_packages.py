@@ -1,4 +1,4 @@
-"""Removes packages of functions that no column uses any longer.
+"""Removes packages of functions that no column uses.
 
 A package is below the root of the instance, so all its tables are checked, in their current state and at their
 savepoints. A job saves the package before the column names it, and saving it again renews its age, so the grace period
@@ -22,8 +22,9 @@ from deployer.state.store import StateStore
 
 @dataclass(frozen=True, slots=True)
 class PackagesReport:
-    """The removed packages by their hashes, or those of a dry run, and their bytes. `young` are packages that no column
-    names and that are too young. `why_not` is the reason why no packages were checked."""
+    """The hashes of the removed packages, or of those that a dry run would remove, and their total size in bytes.
+    `young` counts the packages that no column names but that are younger than the grace period. `why_not` is the reason
+    why no packages were checked."""
 
     removed: tuple[str, ...] = ()
     bytes: int = 0
@@ -58,7 +59,7 @@ def collect_packages(
 
 
 def _writes_columns(state: TableState) -> bool:
-    """Returns whether a run is open that may call a function which its column named when it began."""
+    """Returns whether a run is open that may call a function that its column named when the run began."""
     return any(run.is_open and run.target for run in state.runs.values())
 
 

@@ -1,14 +1,16 @@
-"""Removes unneeded data from a table's storage: files that no version has, intents of commits that were never made, and
-datasets that a rewrite or a truncation replaced.
+"""Removes unneeded data from a table's storage.
+
+This data is files that no version has, intents of commits that were never made, and datasets that a rewrite or a
+truncation replaced.
 
 Lance's own `cleanup_old_versions` removes versions with their own files, and files without a version when they are
 seven days old. It does not consider the table's log or its replaced datasets. This module removes a version only on
 request, because `query --at` needs it; a version with a tag or a savepoint always stays, as does its dataset. Expired
 savepoints are removed first.
 
-A load writes its files before it commits them, and a process that is stopped for days may still commit. So nothing is
-removed that is younger than the grace period, which has to be longer than the longest load; a load whose files are gone
-fails before it commits (`tables/ingest/commit/append.py`).
+A load writes its files before it commits them, and a process that is stopped for days may still commit. Therefore only
+data that is older than the grace period is removed, and this period must be longer than the longest load. A load whose
+files are missing fails before it commits (`tables/ingest/commit/append.py`).
 """
 
 from __future__ import annotations
@@ -38,15 +40,19 @@ from deployer.tables.maintenance.collect.versions import OldVersions, remove_ver
 from deployer.tables.open_table import ReadTable, open_entry, to_change
 
 GRACE = dt.timedelta(days=7)
-ERRORS_KEPT = dt.timedelta(days=90)  #: for which the failed rows of a job are kept at least
+ERRORS_KEPT = dt.timedelta(days=90)  #: the shortest time for which the failed rows of a job are kept
 
 
 @dataclass(frozen=True, slots=True)
 class GarbageReport:
-    """The removed items, or those of a dry run: files and their bytes, whatever they belonged to; how many versions;
-    jobs whose commits were given up; datasets that had been replaced; savepoints whose time was over. `young` are files
-    that no version has and that are too young; `kept` are replaced datasets that stay, with why. `why_not` says why
-    files were not looked at. `dataset_bytes` are those of each of the `datasets`."""
+    """The removed items, or those that a dry run would remove.
+
+    `files` and `bytes` count all removed files. `versions` is the number of removed versions. `jobs` has the jobs whose
+    commits were abandoned, `datasets` the replaced datasets, and `savepoints` the expired savepoints. `young` counts
+    the data files without a version that are younger than the grace period. `kept` has the replaced datasets that stay,
+    with the reasons. `why_not` says why files were not examined. `dataset_bytes` has the size of each of the
+    `datasets`.
+    """
 
     table: str
     files: int = 0
@@ -58,7 +64,7 @@ class GarbageReport:
     young: int = 0
     kept: tuple[str, ...] = ()
     why_not: str = ""
-    numbers: tuple[int, ...] = ()  #: of the versions
+    numbers: tuple[int, ...] = ()  #: the numbers of the removed versions
     dataset_bytes: tuple[int, ...] = ()
 
 
@@ -75,8 +81,9 @@ def collect_garbage(
 ) -> GarbageReport:
     """Removes unneeded data of one table that is older than `grace`; each step can be repeated after a crash.
 
-    With `versions_older_than`, which is not below `grace`, versions of that age go too, but for the newest, those with
-    a tag and those of savepoints. `now` is in seconds since 1970.
+    With `versions_older_than`, older versions are removed too, except the newest version and needed ones (see
+    `deployer.tables.maintenance.collect.versions`). `now` is in seconds since 1970. Raises Refused where
+    `versions_older_than` is less than `grace`.
     """
     entry = store.instance().tables[table_id]
     if versions_older_than is not None and versions_older_than < grace:
@@ -103,8 +110,8 @@ def collect(
     on_progress: OnProgress = no_progress,
     now: float | None = None,
 ) -> GarbageReport:
-    """`collect_garbage` of a table that is open, for writing unless it is a `dry_run`; `versions` says which of them go
-    too, also younger than the grace."""
+    """Removes unneeded data of an open table, like `collect_garbage`. The table must be open for writing unless
+    `dry_run`. `versions` says which versions are removed too, even if they are younger than `grace`."""
     require_no_links(table.root, table.entry.location)
     with lance_errors(table.location):
         return _collect(table, grace, versions, time.time() if now is None else now, dry_run, on_progress)
@@ -146,7 +153,7 @@ def _collect(
 
 
 def _expired(table: ReadTable, at_ms: int, *, dry_run: bool) -> tuple[str, ...]:
-    """Removes savepoints whose time is over, and tags that no savepoint has any more."""
+    """Removes expired savepoints and tags without a savepoint. Returns the names of the savepoints."""
     over = sorted(
         name
         for name, each in table.state.savepoints.items()
@@ -160,14 +167,14 @@ def _expired(table: ReadTable, at_ms: int, *, dry_run: bool) -> tuple[str, ...]:
 
 
 def _abandon(table: ReadTable, before: float, *, dry_run: bool) -> tuple[str, ...]:
-    """Abandons commits that began earlier and never reached Lance."""
+    """Abandons commits that began before `before` and never reached Lance. Returns their jobs."""
     jobs = sorted(job for job, intent in table.state.intents.items() if intent.started_at < before * 1000)
     done = []
     for job in jobs:
         if not dry_run:
             try:
                 to_change(table).store.commit(table.state.table_id, [CommitAbandoned(job)], [JobNotDone(job)])
-            except Conflict:  # it was done meanwhile
+            except Conflict:  # the job was committed meanwhile
                 continue
             reached("tables.collect.abandoned")
         done.append(job)
@@ -175,8 +182,7 @@ def _abandon(table: ReadTable, before: float, *, dry_run: bool) -> tuple[str, ..
 
 
 def _job_files(table: ReadTable, before: float, now: float, *, dry_run: bool) -> list[ObjectInfo]:
-    """Checkpoints of jobs that no run works on, and that were not resumed since; and failed rows that old jobs
-    recorded."""
+    """Removes checkpoints of jobs without an open run, and failed rows that old jobs recorded. Returns the files."""
     in_use = {run.job for run in table.state.runs.values() if run.is_open}
     gone = list[ObjectInfo]()
     for kind, kept in ((WORK, 0.0), (ERRORS, ERRORS_KEPT.total_seconds())):
@@ -190,7 +196,7 @@ def _job_files(table: ReadTable, before: float, now: float, *, dry_run: bool) ->
 
 
 def _replaced(table: ReadTable, at: float, before: float, *, dry_run: bool) -> GarbageReport:
-    """Datasets that were replaced and whose time is over, and of rewrites that were interrupted before."""
+    """Removes replaced datasets whose time is over, and datasets of rewrites that were interrupted before `before`."""
     entry = table.entry
     due = {
         each.location: stored(dataset_uri(table.root, each.location))

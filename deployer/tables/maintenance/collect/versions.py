@@ -1,8 +1,9 @@
 """Removes old versions of a dataset, by age and number, except needed ones.
 
-These are needed: versions with a tag, a branch or a savepoint; the base version of a pending commit and all later ones,
-which Lance reads for the commit; the newest version at the start of a running run or rewrite, and all later ones; and
-versions that readers of changes hold, and all later ones. Versions for the table's `retain_changes` stay too.
+The following versions are needed: versions with a tag, a branch or a savepoint; the base version of a pending commit
+and all later ones, which Lance reads for the commit; the newest version at the start of a running run or rewrite, and
+all later ones; versions that readers of changes lease, and all later ones; and versions for the table's
+`retain_changes`.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class OldVersions:
 
 @dataclass(frozen=True, slots=True)
 class RemovedVersions:
-    """The number and the ids of the versions, and the bytes of all files that only they had."""
+    """The number and the ids of the removed versions, and the bytes of all files that only these versions had."""
 
     versions: int = 0
     bytes: int = 0
@@ -55,9 +56,9 @@ def remove_versions(
     *,
     dry_run: bool = False,
 ) -> RemovedVersions:
-    """Removes the versions that go at `at` (seconds since 1970) and what only they have.
+    """Removes the versions that are old and not needed at `at` (seconds since 1970), and the files that only they have.
 
-    Of a dry run, `expired` are savepoints and `abandoned` jobs that would be gone by then.
+    For a dry run, `expired` has the savepoints and `abandoned` the jobs that a real run would have removed before.
     """
     dataset = open_dataset(table.location)
     old = _old(table, dataset, wanted, at, expired, abandoned)
@@ -66,14 +67,14 @@ def remove_versions(
     if dry_run:
         stats = dataset.explain_cleanup_old_versions(versions=old, error_if_tagged_old_versions=False).stats
         return RemovedVersions(len(old), int(stats.bytes_removed), tuple(sorted(old)))
-    to_change(table).store.keep_record(table.entry.table_id)  # the metadata of these versions goes
+    to_change(table).store.keep_record(table.entry.table_id)  # the metadata of these versions is about to be removed
     stats = dataset.cleanup_old_versions(versions=old, error_if_tagged_old_versions=False)
     reached("tables.collect.versions")
     return RemovedVersions(int(stats.old_versions), int(stats.bytes_removed), tuple(sorted(old)))
 
 
 def kept_versions(table: ReadTable, wanted: OldVersions, at: float | None = None) -> dict[int, str]:
-    """Returns the versions below the newest that a clean-up at `at` (seconds since 1970) leaves, each with the
+    """Returns the versions before the newest one that a clean-up at `at` (seconds since 1970) keeps, each with the
     reason."""
     state, written = table.state, versions_written(table.location)
     dataset = open_dataset(table.location)
@@ -120,14 +121,15 @@ def remove_numbered(table: OpenTable, versions: Collection[int]) -> int:
         and (floor is None or each < floor)
     )
     if gone:
-        table.store.keep_record(table.entry.table_id)  # the metadata of these versions goes
+        table.store.keep_record(table.entry.table_id)  # the metadata of these versions is about to be removed
         dataset.cleanup_old_versions(versions=gone, error_if_tagged_old_versions=False)
         reached("tables.collect.versions")
     return len(gone)
 
 
 def oldest_in_use(state: TableState, written: dict[int, float], own_run: str = "") -> int | None:
-    """Returns the oldest version that work under way may need, with all since; None where there is none."""
+    """Returns the oldest version that running work may need, which also needs all later versions. Returns None where no
+    work needs a version."""
     needed = _read_by_others(state, written, sorted(written, reverse=True), own_run, ())
     return min(needed, default=None)
 
@@ -141,7 +143,7 @@ def _old(
     abandoned: Collection[str],
 ) -> list[int]:
     state, written = table.state, versions_written(table.location)
-    # the state has the savepoints
+    # tags of savepoints are left out here, because the state has the savepoints
     kept = {version for name, version in tags_of(dataset).items() if not name.startswith(PREFIX)}
     kept |= branch_points(dataset)
     kept |= {
@@ -151,7 +153,7 @@ def _old(
     }
     newest_first = sorted(written, reverse=True)
     kept |= {version for version in written if version >= _changes_from(state, written, at)}
-    # A savepoint that this state does not have yet is of its newest version or of a newer one.
+    # A savepoint that this state does not contain yet is of the state's newest version or of a later one.
     floor = min(
         [state.lance_version, *_read_by_others(state, written, newest_first, wanted.own_run, abandoned, expired)]
     )
@@ -160,8 +162,9 @@ def _old(
 
 
 def _changes_from(state: TableState, written: dict[int, float], at: float) -> int:
-    """Returns the version from which on all are kept, so that changes of the declared time can be read at `at`: the one
-    that was the newest then. It is above all versions where the table declares no time."""
+    """Returns the version from which on all versions are kept, so that changes of the declared time before `at` can be
+    read. This is the newest version at the start of that time. Where the table declares no time, the returned number is
+    above all versions."""
     declared = retained_changes(state)
     if declared is None:
         return max(written, default=0) + 1
@@ -171,10 +174,11 @@ def _changes_from(state: TableState, written: dict[int, float], at: float) -> in
 
 
 def _older(dataset: LanceDataset, versions: Sequence[int], written: dict[int, float], limit: float) -> Iterator[int]:
-    """Returns the versions that were committed before `limit`.
+    """Yields the versions that were committed before `limit`.
 
-    Manifests name all files of their version, so that those of thousands are long to read. One is read only where its
-    file is younger, as all are in a folder that was copied, and up to the first that was committed later.
+    A manifest names all files of its version, so reading thousands of them takes long. A manifest is read only if its
+    file is not older than `limit`, which is the case for all manifests of a copied folder. Reading ends at the first
+    version that was committed later.
     """
     yield from (each for each in versions if written[each] < limit)
     for version in sorted(each for each in versions if written[each] >= limit):
@@ -191,7 +195,7 @@ def _read_by_others(
     abandoned: Collection[str],
     expired: Collection[str] = (),
 ) -> Iterator[int]:
-    """Yields the oldest version that each piece of work under way may need."""
+    """Yields, for each running piece of work, the oldest version that it may need."""
     yield from (each.base_lance_version for job, each in state.intents.items() if job not in abandoned)
     yield from (
         each.lance_version
@@ -209,4 +213,4 @@ def _read_by_others(
 
 
 def _seconds(stamp: Any) -> float:
-    return float(stamp.timestamp())  # Lance gives times without a zone, in that of the machine
+    return float(stamp.timestamp())  # Lance returns local times of the machine, without a zone

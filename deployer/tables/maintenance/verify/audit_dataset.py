@@ -103,7 +103,7 @@ class _DatasetAudit:
     location: str
     state: TableState
     where: str
-    listed: dict[str, int] | None = None  #: the data files with their bytes, once they are asked for
+    listed: dict[str, int] | None = None  #: the data files with their bytes; None until they are first needed
 
     def columns(self) -> Iterator[Difference]:
         recorded = recorded_schema(self.state)
@@ -178,7 +178,8 @@ class _DatasetAudit:
             )
 
     def clustering(self, file: File) -> Iterator[Difference]:
-        """Returns whether the bounds of the columns that it is clustered by are around its rows."""
+        """Yields a difference where rows are outside of the recorded bounds of the columns that the file is clustered
+        by."""
         paths = [path_of(self.dataset, field_id) for field_id in clustered_fields(file.clustering)]
         left = [(place, path) for place, path in enumerate(paths) if path is not None]  # others were dropped since
         if not left:

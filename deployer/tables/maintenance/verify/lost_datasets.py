@@ -1,7 +1,7 @@
-"""Finds the datasets below an instance's root, and the tables that their records name: for `state rebuild`.
+"""Finds the datasets below an instance's root, and the tables that their records name, for `state rebuild`.
 
-A dataset can come from any program. A record counts only where it lies at the place that it names, or that the newest
-record of the same table names as one of its former datasets.
+Any program can write a dataset. Therefore a record counts only if it is at the location that it names, or at a location
+that the newest record of the same table names as one of its former datasets.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _claims(
 
 
 def _fault_of(record: TableRecord) -> str | None:
-    """Compares a record's datasets with its table, and returns the problem."""
+    """Returns why the datasets of a record do not fit its table; None where they fit."""
     current = [each for each in record.datasets if each.status == "current"]
     if not record.datasets:
         return "its record names a later dataset, but not its location" if record.entry.dataset != 1 else None

@@ -1,7 +1,7 @@
 """Rebuilds a lost state store from the datasets below the instance's root: `state rebuild`.
 
-Tables come from the records in their datasets. A dataset older than records is identified by its name: its id from
-Pulumi's state, its keys and partitions from the specs, where they declare it.
+Tables come from the records in their datasets. A dataset from before records existed is identified by its name. Its id
+comes from Pulumi's state, and its keys and partitions from the specs, where they declare it.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ _REACH_OUT = frozenset({"METASYNC"})
 
 @dataclass(frozen=True, slots=True)
 class ProjectDeclarations:
-    """The project's declarations: the instance, its tables by full name, who manages them, and ids in Pulumi's state by
-    address."""
+    """The project's declarations: the instance, its tables by full name, their owner (`project/stack`), and the ids in
+    Pulumi's state by address."""
 
     instance: InstanceSpec
     tables: Mapping[str, TableSpec]
@@ -64,7 +64,7 @@ class ProjectDeclarations:
 
 @dataclass(frozen=True, slots=True)
 class RebuiltTable:
-    """A table that the new store has. `origin` is the source of its keys; `log` is None for one being deleted."""
+    """A table of the new store. `origin` is the source of its keys. `log` is None for a table that is being deleted."""
 
     entry: TableEntry
     origin: str
@@ -74,7 +74,7 @@ class RebuiltTable:
 
 @dataclass(frozen=True, slots=True)
 class Rebuild:
-    """The content of a rebuild: its tables by name, what it leaves out, and datasets that are not deployer's."""
+    """The content of a rebuild: its tables by name, the problems of what is left out, and other programs' datasets."""
 
     root: str
     declared: ProjectDeclarations
@@ -241,7 +241,7 @@ def _newest(root: str, several: Sequence[Location]) -> Location:
     kinds = [
         info.kind for infos in metadata_since(open_dataset(dataset_uri(root, newest)), 0).values() for info in infos
     ]
-    if any(kind != "rewrite" for kind in kinds):  # a load: readers and writers know of it only when it is the table's
+    if any(kind != "rewrite" for kind in kinds):  # such as a load, which only writes to the table's current dataset
         return newest
     raise Conflict(
         f"{len(several)} datasets are of one table, and no commit metadata shows which one is current: "

@@ -1,4 +1,4 @@
-"""Verifies the state of a whole instance, and repairs what can be: logs, snapshots, and their records of datasets."""
+"""Verifies the state of an instance, and repairs logs, snapshots and their records of datasets where possible."""
 
 from __future__ import annotations
 
@@ -158,9 +158,9 @@ def repair(
     grace: int = HOUR,
     on_progress: OnProgress = no_progress,
 ) -> Iterator[Step]:
-    """Repairs, and yields each action when it is done; with `dry_run`, only yields the actions.
+    """Repairs the state, and yields each action after it is done. With `dry_run`, only yields the actions.
 
-    Pending commits are abandoned when they are more than `grace` ms older than `now` and Lance does not have them.
+    Abandons pending commits that began more than `grace` ms before `now` and that Lance does not have.
     """
     audit = store.audit(INSTANCE_LOG)
     if not names or audit.state is None:

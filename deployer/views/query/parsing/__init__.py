@@ -1,4 +1,4 @@
-"""The text of a query, parsed into a `Program`: tokens, clauses and names, and what cannot be maintained, refused.
+"""The parser of queries. It turns the text into a `Program`, and rejects queries that cannot be maintained.
 
 `deployer.views.query.affected`, `deployer.views.query.build`, `deployer.views.query.engine` and the rest of
 `deployer.views` may import it.

@@ -25,7 +25,7 @@ _NOT_JOINED = {
 
 @dataclass(frozen=True, slots=True)
 class TableText:
-    """A table in FROM or JOIN: the parts of its name, and the name that columns are named by."""
+    """A table in FROM or JOIN: the parts of its name, and the alias that its columns are named by."""
 
     path: tuple[str, ...]
     alias: str
@@ -43,7 +43,7 @@ class JoinText:
 
 @dataclass(frozen=True, slots=True)
 class UnnestText:
-    """`CROSS JOIN UNNEST(value) [WITH ORDINALITY] AS alias[(columns)]`."""
+    """An UNNEST: `CROSS JOIN UNNEST(value) [WITH ORDINALITY] AS alias[(columns)]`."""
 
     value: list[Token]
     ordinality: bool
@@ -54,7 +54,7 @@ class UnnestText:
 
 @dataclass(frozen=True, slots=True)
 class ItemText:
-    """One entry of the SELECT list; `name` is given by AS."""
+    """One entry of the SELECT list. `name` is the name after AS."""
 
     tokens: list[Token]
     name: str | None
@@ -62,7 +62,7 @@ class ItemText:
 
 @dataclass(frozen=True, slots=True)
 class SelectText:
-    """One SELECT of the query. `where` and `group` are empty where there are none."""
+    """One SELECT of the query. `where` and `group` are empty if the SELECT does not have these clauses."""
 
     items: list[ItemText]
     table: TableText
@@ -73,9 +73,9 @@ class SelectText:
 
 
 def split_query(tokens: Sequence[Token], rejections: Rejections) -> list[SelectText]:
-    """Returns the parts of UNION ALL, one for a query without it. What cannot be maintained is added to the rejections.
+    """Returns the parts of UNION ALL, or one part for a query without it.
 
-    Raises InvalidInput for what is not a query of tables.
+    Raises InvalidInput for a text that is not a query of tables, and for parts that cannot be maintained.
     """
     first = tokens[0].word if tokens else ""
     if first == "with":
@@ -103,13 +103,13 @@ def _wrong(rejections: Rejections, what: str, remedy: str) -> InvalidInput:
 
 
 class _Select:
-    """One SELECT, read from left to right."""
+    """The parser of one SELECT, which reads from left to right."""
 
     def __init__(self, tokens: Sequence[Token], rejections: Rejections) -> None:
         self._tokens, self._rejections = tokens, rejections
 
     def parsed(self) -> SelectText | None:
-        """Returns the clauses; None where rejected parts make them unknown."""
+        """Returns the clauses; None where a rejected part of FROM makes the tables unknown."""
         if not self._tokens or self._tokens[0].word != "select":
             raise _wrong(self._rejections, "a part of UNION ALL is not a SELECT", "leave out brackets around it")
         clauses = self._clauses()
@@ -147,7 +147,7 @@ class _Select:
                 place += 2 if current == "group" else 1
                 continue
             if here and any((token.word, after)[: len(words)] == words for words in CLAUSES):
-                break  # it is rejected already, and the next tokens belong to it
+                break  # this clause is rejected already, and the remaining tokens belong to it
             found[current].append(token)
             place += 1
         return found
@@ -163,7 +163,7 @@ class _Select:
 
 
 class _From:
-    """The tables of FROM, read from left to right."""
+    """The parser of FROM, which reads from left to right."""
 
     def __init__(self, tokens: list[Token], rejections: Rejections) -> None:
         self._tokens, self._rejections, self._place = tokens, rejections, 0
@@ -193,7 +193,7 @@ class _From:
         return (table, joins, unnests[0] if unnests else None) if ok and table is not None else None
 
     def _join_words(self) -> list[str]:
-        """Returns the words that introduce a join at the place, none where it introduces none."""
+        """Returns the words that introduce a join at the current token; empty where no join begins there."""
         words = list[str]()
         for token in self._tokens[self._place :]:
             if token.word not in _JOIN_WORDS or token.depth:

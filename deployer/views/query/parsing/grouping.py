@@ -1,4 +1,4 @@
-"""GROUP BY: the keys of groups, and the states from which the aggregates of a query are computed."""
+"""The parsing of GROUP BY: the keys of groups, and the states from which the aggregates of a query are computed."""
 
 from __future__ import annotations
 
@@ -92,7 +92,8 @@ class Grouping:
         return keys, outputs
 
     def _meant(self, part: Sequence[Token], items: Sequence[ItemText]) -> Sequence[Token]:
-        """Returns what an entry of GROUP BY means: the number or the name of a selected column stands for it."""
+        """Returns the tokens that an entry of GROUP BY stands for. The number or the name of a selected column stands
+        for that column."""
         if len(part) != 1:
             return part
         [token] = part
@@ -112,7 +113,7 @@ class Grouping:
         return own if own in scan.types and value.sql == quoted(scan.flat(own)) else ""
 
     def _item(self, item: ItemText) -> Expression:
-        """Returns a selected column over the columns of keys and aggregates."""
+        """Returns the expression of a selected column over the columns of keys and aggregates."""
         value = self.scope.expression(item.tokens, aggregates=True)
         sql = _with_names(value.sql, sorted(self.written, key=lambda each: -len(each[0])))
         names = {match[0][1:-1].replace('""', '"') for match in TOKEN.finditer(sql) if match.lastgroup == "name"}
@@ -141,7 +142,7 @@ class Grouping:
         return not (value.sql in {quoted(each) for each in counts} or not found.nullable)
 
     def _final(self, value: Expression) -> Expression:
-        """Returns a column over the columns of keys and states."""
+        """Returns the expression with its aggregates replaced by expressions over the columns of states."""
         sql = value.sql
         for name, (text, _) in self.values.items():
             sql = text if sql == quoted(name) else sql.replace(quoted(name), f"({text})")
@@ -149,7 +150,7 @@ class Grouping:
         return Expression(sql, frozenset(names))
 
     def _stored(self, name: str, hidden: str, visible: Sequence[Output]) -> str:
-        """Returns the visible column that is the same, else the hidden one."""
+        """Returns the visible column with the same value, or the hidden column where there is none."""
         for each in visible:
             if each.value.sql == quoted(name):
                 return each.name
@@ -237,7 +238,7 @@ class Grouping:
             )
         if not pa.types.is_floating(of):
             return quoted(self._state(kind, value, of)), of
-        # NaN is above all other numbers; DataFusion leaves it to the order of the rows.
+        # NaN is greater than all other numbers. In DataFusion, its order would depend on the order of the rows.
         sql = value.sql
         state = self._state(kind, Expression(f"CASE WHEN isnan({sql}) THEN NULL ELSE {sql} END", value.columns), of)
         nans = self._state("count", Expression(f"CASE WHEN isnan({sql}) THEN true END", value.columns), pa.int64())
@@ -281,16 +282,16 @@ def _decoded(value: Expression, kind: pa.DataType) -> Expression:
 
 
 def _words(sql: str) -> tuple[str, ...]:
-    """Returns the tokens of an expression without blanks, words in small letters."""
+    """Returns the tokens of an expression without blanks, with words in small letters."""
     found = ((match.lastgroup, match[0]) for match in TOKEN.finditer(sql))
     return tuple(text.lower() if kind == "word" else text for kind, text in found if kind != "blank")
 
 
 def _with_names(sql: str, patterns: Sequence[tuple[tuple[str, ...], str]]) -> str:
-    """Returns the expression with names in place of the given parts.
+    """Returns the expression with the given parts replaced by names.
 
-    A part with operators counts only where it stands alone, between brackets or commas: in `a + b * 2` there is no
-    `a + b`.
+    A part with operators is replaced only where it stands alone, between brackets or commas: `a + b` is not a part of
+    `a + b * 2`.
     """
     matches = [match for match in TOKEN.finditer(sql) if match.lastgroup != "blank"]
     words = [match[0].lower() if match.lastgroup == "word" else match[0] for match in matches]
@@ -311,7 +312,7 @@ def _with_names(sql: str, patterns: Sequence[tuple[tuple[str, ...], str]]) -> st
 
 
 def _is_unit(words: Sequence[str]) -> bool:
-    """Returns whether a part is one name, or one call of a function."""
+    """Returns whether a part is a single name, or a single call of a function."""
     if len(words) == 1:
         return True
     if words[1] != "(" or words[-1] != ")":

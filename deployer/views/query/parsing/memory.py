@@ -1,4 +1,4 @@
-"""Queries that this process has parsed already, for refreshes of the same view again."""
+"""The cache of queries that this process has parsed, for later refreshes of the same view."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from deployer.views.query.model import FunctionSignature, SourceSchema, ViewQuer
 from deployer.views.query.parsing.parse import parse_view
 from deployer.views.query.parsing.select import SourceSchemas
 
-KEPT = 64  #: queries
+KEPT = 64  #: the number of queries in the cache
 
 
 class _ParsedQuery:
-    """A query as it was parsed last, and the schemas of its tables then."""
+    """The last parsed form of a query, with the schemas of its tables at that time."""
 
     def __init__(self) -> None:
         self.found: tuple[dict[str, SourceSchema], ViewQuery] | None = None
@@ -27,8 +27,10 @@ def _parsed(_query: str, _functions: frozenset[tuple[str, FunctionSignature]]) -
 def parse_again(
     query: str, source_schema: SourceSchemas, functions: Mapping[str, FunctionSignature], where: str
 ) -> ViewQuery:
-    """Returns what `parse_view` returns, and raises what it raises. Planning each expression takes longer than a small
-    refresh, so it is done once for the same query over the same columns."""
+    """Returns the result of `parse_view` from the cache where it is known, and raises the errors of `parse_view`.
+
+    Planning each expression takes longer than a small refresh, so the same query over the same columns is parsed once.
+    """
     kept = _parsed(query, frozenset(functions.items()))
     if kept.found is not None:
         schemas, found = kept.found

@@ -1,4 +1,4 @@
-"""Parses the query of a view: checked, typed, and rejected with reasons where it cannot be maintained."""
+"""Parses, checks and types the query of a view. Rejects a query that cannot be maintained, with the reasons."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from deployer.views.query.parsing.select import Select, SourceSchemas
 from deployer.views.query.parsing.tokens import Token, text_of, tokenize
 from deployer.views.query.program import BRANCH, Expression, Identity, Output, RowProgram, Rows, quoted
 
-#: Hidden columns by which rows are known: the row id of the source, and columns of its row keys.
+#: Hidden columns that identify rows: the row id of the source, and the columns of its row keys (a prefix).
 SOURCE_ROW_ID, SOURCE_KEY = "__source_row_id", "__source_key_"
 
 _WORDS_OF_LANCE = frozenset(
@@ -36,11 +36,12 @@ def parse_view(
     functions: Mapping[str, FunctionSignature] | None = None,
     where: str = "query",
 ) -> ViewQuery:
-    """Returns the query of a view. `functions` are those that it may call, by their names in small letters; `where` is
-    the place that errors name.
+    """Returns the query of a view. `functions` has the functions that it may call, by their names in small letters;
+    `where` is the place that errors name.
 
-    Raises InvalidInput that names every construct that cannot be maintained from changes and lists what can; for names
-    of columns that do not exist, with the nearest one; and what `source_schema` raises for a table that does not exist.
+    Raises InvalidInput for constructs that cannot be maintained from changes; the error names all of them and lists
+    what can be used. Raises InvalidInput for columns that do not exist, with the nearest existing name, and the errors
+    of `source_schema` for a table that does not exist.
     """
     known = dict(functions or {})
     tokens = tokenize(with_instants(query), where)
@@ -134,7 +135,8 @@ def _row_view(text: str, selects: Sequence[Select], where: str) -> ViewQuery:
 
 
 def _common_schema(selects: Sequence[Select], outputs: Sequence[Sequence[Output]], where: str) -> pa.Schema:
-    """Returns the visible columns: of UNION ALL, with the names of the first part and the types of all."""
+    """Returns the visible columns. UNION ALL has the column names of its first part. Raises InvalidInput where the
+    parts differ in the number or types of their columns."""
     schemas = [
         [select.scope.field_of(each.value).with_name(each.name) for each in columns]
         for select, columns in zip(selects, outputs, strict=True)
@@ -167,7 +169,8 @@ def _identity_type(select: Select, column: str) -> pa.DataType:
 
 
 def _own_identity(select: Select, outputs: Sequence[Output]) -> list[Output]:
-    """Returns the columns by which rows of a single SELECT are known: visible ones where they are there."""
+    """Returns the columns that identify rows of a single SELECT. A visible column is used where it has the same
+    value."""
     alias, found = select.tables[0][0].alias, list[Output]()
     for number, column in enumerate(select.source_identity().columns):
         flat = f"{alias}.{column}"
@@ -178,9 +181,10 @@ def _own_identity(select: Select, outputs: Sequence[Output]) -> list[Output]:
 
 
 def _union_identity(selects: Sequence[Select]) -> tuple[list[pa.Field], list[list[Output]]]:
-    """Returns the hidden columns by which rows of UNION ALL are known, and how each part computes them.
+    """Returns the hidden columns that identify rows of UNION ALL, and how each part computes them.
 
-    They are the part, and the columns of the source's identity: as texts where these are of several types.
+    The columns are the number of the part, and the columns of the source's identity. Identity columns whose types
+    differ between the parts are stored as texts.
     """
     identities = [select.source_identity().columns for select in selects]
     fields = [pa.field(BRANCH, pa.int16())]
@@ -238,9 +242,9 @@ def _sources(branches: Sequence[Rows]) -> tuple[ViewSource, ...]:
 
 
 def source_condition(rows: Rows) -> str:
-    """Returns the conditions on the scanned table alone, in its own columns; empty for none.
+    """Returns the conditions that use only columns of the scanned table, with its own column names; empty for none.
 
-    Only those are among them whose every word Lance takes in a condition: what reads the source may be Lance.
+    Includes only conditions whose words Lance accepts in a condition, because Lance may read the source.
     """
     names = {rows.scan.flat(name): name for name in rows.scan.columns}
     own = [
@@ -256,7 +260,8 @@ def _words_of(sql: str) -> set[str]:
 
 
 def renamed(sql: str, names: Mapping[str, str]) -> str:
-    """Returns an expression with other names for its columns, which are in quotes; the new ones as Lance reads them."""
+    """Returns an expression in which the quoted column names are replaced by `names`, in the quotes that Lance
+    reads."""
 
     def written(kind: str | None, text: str) -> str:
         name = text[1:-1].replace('""', '"') if kind == "name" else None
@@ -266,7 +271,8 @@ def renamed(sql: str, names: Mapping[str, str]) -> str:
 
 
 def source_name(name: str) -> str:
-    """Returns a column of a source as Lance and DataFusion read it: Lance takes a name in double quotes for a text."""
+    """Returns the name of a source's column in backticks, which Lance and DataFusion read. Lance takes a name in double
+    quotes for a text."""
     return f"`{name}`"
 
 
@@ -281,7 +287,7 @@ def _lineage(branches: Sequence[Rows], names: Sequence[str]) -> dict[str, tuple[
 
 
 def _sources_of(columns: frozenset[str], rows: Rows) -> tuple[tuple[str, str], ...]:
-    """Returns the columns of tables that flat columns are computed from, through functions and lists."""
+    """Returns the columns of tables from which flat columns are computed, directly or through functions and UNNEST."""
     calls = {each.output: each for each in rows.calls}
     items = {name for name, _ in rows.unnest.fields} if rows.unnest is not None else set[str]()
     found, pending = dict[tuple[str, str], None](), sorted(columns)
@@ -298,7 +304,8 @@ def _sources_of(columns: frozenset[str], rows: Rows) -> tuple[tuple[str, str], .
 
 
 def _full_refresh(branches: Sequence[Rows]) -> dict[tuple[str, ChangeKind], str]:
-    """Returns which changes of a source need a full refresh: those of rows that are known by nothing."""
+    """Returns the kinds of changes that need a full refresh, with the reason: those of rows that cannot be
+    identified."""
     found = dict[tuple[str, ChangeKind], str]()
     for rows in branches:
         if rows.source != Identity():

@@ -1,5 +1,7 @@
-"""The parts of a query that cannot be maintained from changes: all of them are reported at once, with what to write
-instead."""
+"""The rejection of the parts of a query that cannot be maintained from changes.
+
+One error reports all of these parts, with what to write instead.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ _NOW = "have the time in a column of the source, or compare it when you read the
 _OWN_VIEW = "make it a view of its own, and name that"
 _READ = "give it when you read the view"
 
-#: Clauses that begin behind a whole operand: their first words, and what to do instead.
+#: Rejected clauses, which can begin only after a complete operand: their first words, their name, and what to do
+#: instead.
 CLAUSES: dict[tuple[str, ...], tuple[str, str]] = {
     ("having",): ("HAVING", "give the condition as WHERE when you read the view"),
     ("order", "by"): ("ORDER BY", "declare sort keys of the view, or order the rows when you read it"),
@@ -46,7 +49,7 @@ _OPERATOR_WORDS = frozenset(
 
 @dataclass(slots=True)
 class Rejections:
-    """The constructs of one query that are rejected so far, each with what to do, in the order of the text."""
+    """The constructs of one query that are rejected so far, each with its position and what to do instead."""
 
     where: str  #: for the error
     found: list[tuple[int, str, str]] = field(default_factory=list)
@@ -55,7 +58,7 @@ class Rejections:
         self.found.append((token.at, what, remedy))
 
     def raise_any(self) -> None:
-        """Raises InvalidInput that names all of them; does nothing where there are none."""
+        """Raises InvalidInput that names all rejected constructs; does nothing where there are none."""
         if not self.found:
             return
         ordered = sorted(set(self.found))
@@ -69,8 +72,8 @@ class Rejections:
 
 
 def reject_constructs(tokens: Sequence[Token], functions: Collection[str], rejections: Rejections) -> None:
-    """Adds rejections that are visible from the tokens alone, anywhere in the query. `functions` are the view's own
-    ones."""
+    """Adds rejections of constructs that the tokens alone show, anywhere in the query. `functions` are the names of the
+    view's own functions."""
     window_ends = -1
     for place, token in enumerate(tokens):
         before = tokens[place - 1] if place else None
@@ -119,7 +122,8 @@ def _reject_call(tokens: Sequence[Token], place: int, rejections: Rejections) ->
 
 
 def ends_operand(tokens: Sequence[Token], place: int) -> bool:
-    """Returns whether a value or a name can end with the token, so that a clause can begin behind it."""
+    """Returns whether a value or a name can end with the token at index `place`, so that a clause can begin after
+    it."""
     if place < 0:
         return False
     token = tokens[place]
@@ -132,7 +136,7 @@ def ends_operand(tokens: Sequence[Token], place: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FunctionKinds:
-    """The names of DataFusion's functions whose values change, and of those that are aggregates."""
+    """The names of DataFusion's functions that are volatile (their values change), and of its aggregates."""
 
     volatile: frozenset[str]
     aggregates: frozenset[str]

@@ -1,4 +1,4 @@
-"""Name resolution in a query: columns of its tables become flat names, and calls of functions columns of their own."""
+"""Name resolution in a query: columns of tables become flat names, and each call of a function becomes a column."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """A call of an aggregate, whose value is the column `output` of groups. None: the rows themselves are counted."""
+    """A call of an aggregate. Its value is the column `output` of groups. `argument` is None for `count(*)`."""
 
     function: str
     argument: Expression | None
@@ -50,7 +50,7 @@ class AggregateCall:
 class Scope:
     """The tables of one SELECT that are known so far, and the calls that were found in its expressions.
 
-    `where` is named by errors.
+    `where` is the place that errors name.
     """
 
     where: str
@@ -66,9 +66,10 @@ class Scope:
         return found | {each.output: each.type for each in self.calls}
 
     def expression(self, tokens: Sequence[Token], *, aggregates: bool = False) -> Expression:
-        """Returns an expression over flat columns. `aggregates`: it may call these, whose values become columns.
+        """Returns an expression over flat columns. `aggregates` says that it may call aggregates; their values become
+        columns.
 
-        Raises InvalidInput for what is not one expression, and for columns that are ambiguous.
+        Raises InvalidInput for tokens that are not one expression, and for ambiguous columns.
         """
         pieces, columns, place = list[tuple[str, int, int]](), set[str](), 0
         while place < len(tokens):
@@ -107,7 +108,8 @@ class Scope:
         return is_word_of_sql([(each.kind, each.text) for each in tokens[first : place + 2]], place - first)
 
     def _column(self, tokens: Sequence[Token], place: int) -> tuple[str, int] | None:
-        """Returns the flat column that is named at the place, and how many tokens name it; None for no column."""
+        """Returns the flat column that is named at index `place`, and the number of tokens of its name; None where no
+        column is named."""
         path = [str(tokens[place].name)]
         while place + 2 * len(path) < len(tokens) and tokens[place + 2 * len(path) - 1].text == ".":
             name = tokens[place + 2 * len(path)].name
@@ -126,7 +128,8 @@ class Scope:
         return (holders[0].flat(path[0]), 1) if holders else None
 
     def _called(self, tokens: Sequence[Token], place: int, aggregates: bool) -> tuple[str, int] | None:
-        """Returns the column of a call, and the place of its last token; None for a function of SQL."""
+        """Returns the column of a call, and the index of its last token; None for a function of SQL and for a rejected
+        call."""
         token, stop = tokens[place], closing(tokens, place + 1)
         inner = tokens[place + 2 : stop]
         arguments = list(split(inner, ",")) if inner else []
@@ -155,7 +158,7 @@ class Scope:
             )
         values = tuple(self.expression(each) for each in arguments)
         for value in values:
-            self.field_of(value)  # the columns are there
+            self.field_of(value)  # raises where a column does not exist
         names = tuple(str(each[-1].name or f"argument_{number}") for number, each in enumerate(arguments))
         names = names if signature.form == "batch" else ()
         for each in self.calls:
@@ -187,8 +190,9 @@ class Scope:
         return output, stop
 
     def field_of(self, expression: Expression, types: Mapping[str, pa.DataType] | None = None) -> pa.Field:
-        """Returns the type of an expression's values, and whether they may be null; over the flat columns, or those
-        given. Raises InvalidInput for columns and functions that do not exist, and for wrong types."""
+        """Returns a field with the type of an expression's values and whether they may be null. `types` has the types
+        of the columns; None uses all flat columns. Raises InvalidInput for columns and functions that do not exist, and
+        for wrong types."""
         known = self.types() if types is None else types
         required = {each.flat(name) for each in self.relations for name in each.required}
         fields = [pa.field(name, known[name], name not in required) for name in known if name in expression.columns]
@@ -220,7 +224,7 @@ class Scope:
         return self.wrong(f"`{self.readable(expression.sql)}`: {reason_of(failure)}", "correct the expression")
 
     def readable(self, sql: str) -> str:
-        """Returns the text of an expression as it may have been written."""
+        """Returns the text of an expression with plain column names, for messages."""
         for each in self.relations:
             for column in each.types:
                 sql = sql.replace(quoted(each.flat(column)), column)
@@ -237,7 +241,8 @@ def _frame(schema: pa.Schema) -> Any:
 
 
 def stored_type(kind: pa.DataType) -> pa.DataType:
-    """Returns the type that is stored for one of DataFusion: views of texts become texts."""
+    """Returns the type that is stored for a type of DataFusion: string views become strings, and binary views
+    binary."""
     if kind == pa.string_view():
         return pa.string()
     if kind == pa.binary_view():

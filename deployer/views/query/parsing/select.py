@@ -1,4 +1,4 @@
-"""One SELECT of a query, checked: the tables it reads, how small ones are looked up, and its expressions."""
+"""The check of one SELECT of a query: the tables that it reads, the joins with small tables, and its expressions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SourceSchemas = Callable[[str], SourceSchema]
 
 @dataclass(slots=True)
 class Select:
-    """One SELECT while it is read. `schemas` finds what is known of a table by its full name."""
+    """One SELECT while it is checked. `schemas` returns the schema of a table by its full name."""
 
     text: SelectText
     scope: Scope
@@ -33,7 +33,7 @@ class Select:
     unnest: Unnest | None = None
 
     def read_sources(self) -> None:
-        """Reads FROM, JOIN, UNNEST and WHERE. Raises InvalidInput for what is wrong in them."""
+        """Reads FROM, JOIN, UNNEST and WHERE. Raises InvalidInput for errors in these clauses."""
         self._add_table(self.text.table, is_left=False)
         for join in self.text.joins:
             self._add_table(join.table, is_left=join.kind == "left")
@@ -47,14 +47,15 @@ class Select:
                 self.conditions.append(condition)
 
     def check_condition(self, condition: Expression, clause: str) -> None:
-        """Raises InvalidInput for a condition that is neither true nor false."""
+        """Raises InvalidInput for a condition that is not of type boolean."""
         kind = self.scope.field_of(condition).type
         if not pa.types.is_boolean(kind):
             text = self.scope.readable(condition.sql)
             raise self.scope.wrong(f"`{text}` in {clause} is of type {kind}", "give a condition")
 
     def items(self, *, named: bool = True) -> list[ItemText]:
-        """Returns the columns that are selected, with those that `*` means, each with its name where they need one."""
+        """Returns the selected columns, with `*` expanded. `named` says that each needs a name. Raises InvalidInput for
+        a column without a name, for repeated names and for names that begin like hidden columns."""
         found = list[ItemText]()
         for item in self.text.items:
             if item.tokens[-1].text == "*" and len(item.tokens) in (1, 3, 5) and item.name is None:
@@ -107,7 +108,7 @@ class Select:
         )
 
     def source_identity(self) -> Identity:
-        """Returns what a row of the first table is known by; no columns where it is known by nothing."""
+        """Returns the columns that identify a row of the first table; no columns where nothing identifies it."""
         schema = self.tables[0][1]
         if schema.row_keys and (schema.unique or not schema.stable_row_ids):
             return Identity(schema.row_keys, schema.unique)
@@ -182,11 +183,12 @@ class Select:
         return None
 
     def _placeholder(self, join: JoinText) -> None:
-        """Keeps a rejected join in its place, so that more of the query can be checked."""
+        """Adds an empty lookup in place of a rejected join, so that the rest of the query can be checked."""
         self.lookups.append(Lookup(Scan(join.table.alias, "", ()), join.kind, (), ""))
 
     def _key_pair(self, part: Sequence[Token], alias: str) -> tuple[Expression, str] | None:
-        """Returns the value and the own column of `value = table.column`, either way round; None for another one."""
+        """Returns the value and the own column of `value = table.column`, in either order; None for another
+        condition."""
         places = [
             place
             for place, token in enumerate(part)
@@ -268,7 +270,7 @@ class Select:
 
 
 def conjuncts(tokens: Sequence[Token]) -> list[list[Token]]:
-    """Returns the conditions that AND joins; all as one where OR has the last word."""
+    """Returns the conditions that AND joins. Returns one condition where OR is outside of all brackets."""
     while tokens and tokens[0].text == "(" and closing(tokens, 0) == len(tokens) - 1:
         tokens = tokens[1:-1]
     if has_word(tokens, "or"):

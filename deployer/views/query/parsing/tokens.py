@@ -1,4 +1,4 @@
-"""The text of a query as tokens, as `deployer.platform.sql` cuts expressions into them."""
+"""The text of a query as tokens, cut by the tokenizer of `deployer.platform.sql`."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ _PAIRS = {")": "(", "]": "["}
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token of the query. `at` is its place, counted from 0; `depth` counts the brackets around it.
+    """A token of the query. `at` is the position of its first character, counted from 0; `depth` is the number of
+    brackets around it.
 
-    An opening and a closing bracket have the depth of what is outside of them.
+    An opening and a closing bracket have the depth of the text outside of them.
     """
 
     kind: str
@@ -38,7 +39,7 @@ class Token:
 
     @property
     def word(self) -> str:
-        """The word in small letters; empty for anything else, names in quotes too."""
+        """The word in small letters; empty for all other tokens, including names in quotes."""
         return self.text.lower() if self.kind == "word" else ""
 
     @property
@@ -52,7 +53,7 @@ class Token:
 def tokenize(query: str, where: str = "query") -> list[Token]:
     """Returns the tokens without blanks and comments, and without one `;` at the end.
 
-    Raises InvalidInput, which names `where` and the place, for what no query has.
+    Raises InvalidInput, which names `where` and the position, for text that no query can contain.
     """
     if len(query) > LONGEST:
         raise InvalidInput(
@@ -88,12 +89,12 @@ def _unreadable(what: str, at: int, where: str) -> InvalidInput:
 
 
 def text_of(tokens: Sequence[Token]) -> str:
-    """Returns the text of tokens, with one blank where there are any between two."""
+    """Returns the text of tokens. Text between two tokens, such as blanks and comments, becomes one blank."""
     return joined((token.text, token.at, token.end) for token in tokens)
 
 
 def joined(pieces: Iterable[tuple[str, int, int]]) -> str:
-    """Returns pieces of text, given with the places in the query that they come from, as one text."""
+    """Returns pieces of text as one text. Each piece has its start and end in the query; a gap becomes one blank."""
     parts, before = list[str](), None
     for text, start, end in pieces:
         if before is not None and start != before:
@@ -104,9 +105,9 @@ def joined(pieces: Iterable[tuple[str, int, int]]) -> str:
 
 
 def split(tokens: Sequence[Token], separator: str) -> Iterator[list[Token]]:
-    """Yields the parts between commas (`,`) or words (`and`) that are in no brackets of their own.
+    """Yields the parts between the separators, which are commas (`,`) or words (`and`) outside of further brackets.
 
-    The AND of BETWEEN, and words between CASE and END, separate nothing.
+    The AND of BETWEEN, and words between CASE and END, are not separators.
     """
     depth = min((token.depth for token in tokens), default=0)
     part, cases, betweens = list[Token](), 0, 0
@@ -126,12 +127,12 @@ def split(tokens: Sequence[Token], separator: str) -> Iterator[list[Token]]:
 
 
 def has_word(tokens: Sequence[Token], word: str) -> bool:
-    """Returns whether a word is among the tokens, in no brackets of its own and not between CASE and END."""
+    """Returns whether a word is among the tokens, outside of further brackets and not between CASE and END."""
     return len(list(split(tokens, word))) > 1
 
 
 def closing(tokens: Sequence[Token], start: int) -> int:
-    """Returns the place of the bracket that closes the one at `start`."""
+    """Returns the index of the bracket that closes the one at index `start`."""
     depth = tokens[start].depth
     return next(
         place
