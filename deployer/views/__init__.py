@@ -1,4 +1,4 @@
 """Materialized views: tables with the rows of a query over other tables, which refreshes update.
 
-Every layer above this package may import it.
+Every layer above it may import it.
 """
