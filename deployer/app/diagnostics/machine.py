@@ -186,8 +186,8 @@ def _plugin_version(plugin: Path, project: Project) -> str:
 
     from deployer.engine.providers.process import PluginProcess
 
-    nobody = "127.0.0.1:1"  # an engine's address where nothing listens; a plugin does not call it to report its version
-    process = PluginProcess(plugin, nobody, project.dir, lambda severity, line: None)
+    no_engine = "127.0.0.1:1"  # nothing listens there; a plugin does not call the engine to report its version
+    process = PluginProcess(plugin, no_engine, project.dir, lambda severity, line: None)
     try:
         with grpc.insecure_channel(f"127.0.0.1:{process.port}") as channel:
             return str(ResourceProviderStub(channel).GetPluginInfo(Empty(), timeout=_STARTS_WITHIN).version)

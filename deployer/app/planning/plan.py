@@ -195,7 +195,7 @@ def _deletions(plan: Plan, root: str, *, instance: bool = False) -> Deletions:
 
 
 def _refuse_unmoved(workspace: Workspace, lake: Lake, recorded: Recorded) -> None:
-    """Raises Refused when there is no lake at the declared root, but it still is where the stack applied it."""
+    """Raises Refused when the declared root has no lake, and the root that the stack applied still has one."""
     instance = lake.instance
     before = recorded.roots.get(instance.address)
     if before is None or workspace.root(lake) == (old := resolve_root(workspace.dir, before)):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import typer
@@ -25,7 +24,7 @@ from deployer.compute.running.start import run_job
 from deployer.errors import Interrupted
 from deployer.platform.aws.calls import CallFailed
 from deployer.platform.system.clock import Clock
-from deployer.platform.system.progress import Progress
+from deployer.platform.system.progress import Progress, with_rows_read
 from deployer.specs.model import Cluster, Lake
 
 
@@ -122,8 +121,7 @@ def _watcher(meter: Meter, name: str, run_name: str) -> Watcher:
             meter.console.print(Text(f"{run_name}: {doing}", "dim"), soft_wrap=True)
 
     def on_progress(progress: Progress) -> None:
-        doing = f"{progress.doing}, {progress.rows:,} rows read" if progress.rows else progress.doing
-        meter.report(name, replace(progress, doing=doing))
+        meter.report(name, with_rows_read(progress))
 
     def on_line(line: str) -> None:
         if meter.as_json:

@@ -92,11 +92,13 @@ def _requests(control: socket.socket) -> Iterator[tuple[dict[str, Any], list[int
 
 
 def _load(name: str) -> None:
+    """Imports a module, and calls the function if one is named."""
     module, _, function = name.partition(":")
-    # Pulumi runs a package of its SDKs when the first attribute is looked up, and not before.
-    found = getattr(importlib.import_module(module), function or "__all__", None)
-    if function and found is not None:
-        found()
+    loaded = importlib.import_module(module)
+    if function:
+        getattr(loaded, function)()
+    else:
+        getattr(loaded, "__all__", None)  # Pulumi runs a package of its SDKs at the first look-up of an attribute
 
 
 def _start(request: dict[str, Any], control: socket.socket, channel: int, output: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -26,6 +26,11 @@ class Progress:
 # : Called regularly, from any thread. It raises Interrupted when the work is to end: work that can be resumed, or :
 # leaves nothing behind, lets that pass; anything else runs to its end.
 OnProgress = Callable[[Progress], None]
+
+
+def with_rows_read(now: Progress) -> Progress:
+    """Returns the progress whose text names the rows read so far, where `unit` is something else."""
+    return replace(now, doing=f"{now.doing}, {now.rows:,} rows read") if now.rows else now
 
 
 def no_progress(_: Progress) -> None:

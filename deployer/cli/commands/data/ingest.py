@@ -181,6 +181,7 @@ def ingest(
     from deployer.cli.summaries.load import print_result
     from deployer.compute.clusters import local_cluster, remote_cluster
     from deployer.platform.files.temporary import remove_abandoned_folders
+    from deployer.platform.system.progress import with_rows_read
     from deployer.tables.ingest.files.model import Format
     from deployer.tables.ingest.request import IngestRequest
     from deployer.tables.ingest.rows.bad_rows import BadRowLimit
@@ -229,8 +230,7 @@ def ingest(
             meter.begin(table)
 
         def report_progress(now: Progress) -> None:
-            doing = f"{now.doing}, {now.rows:,} rows read" if now.rows else now.doing
-            meter.report(table, replace(now, doing=doing))
+            meter.report(table, with_rows_read(now))
 
         notes: list[str] = []
 
